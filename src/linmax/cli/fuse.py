@@ -232,8 +232,8 @@ def _check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
             if getattr(arguments, option) is not None:
                 raise ValueError(f"--{option} goes with --ask; add --ask ROWS, or leave it out")
         return
+    from linmax.models.asking.asking import read_share
     from linmax.models.asking.question import read_costs
-    from linmax.util.checks import at_least
 
     if trials.scores is not None:
         raise ValueError("--ask is about votes, and these are scores; leave it out")
@@ -243,7 +243,7 @@ def _check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
             f"--ask must be 2 or more and leave rows to ask about one by one, got {arguments.ask} of "
             f"{counted(rows, 'row')} with a label"
         )
-    at_least("--tolerance", TOLERANCE if arguments.tolerance is None else arguments.tolerance, 0.0, "0")
+    read_share("--tolerance", TOLERANCE if arguments.tolerance is None else arguments.tolerance)
     try:
         read_costs(_costs(arguments.costs), list(trials.voters))
     except (TypeError, ValueError) as error:

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from linmax.models.asking.asking import EXPLORE, TOLERANCE
+
 __all__ = [
     "AskBody",
     "Asked",
@@ -22,6 +24,7 @@ __all__ = [
     "Limits",
     "ModelOptions",
     "NewModel",
+    "PanelBody",
     "PredictBatch",
     "PredictBody",
     "Predicted",
@@ -51,6 +54,7 @@ Scores = Annotated[
 Candidates = Annotated[
     list[Label], Meta(min_length=1, max_length=1000, description="the classes of this trial: only these may win")
 ]
+Costs = Annotated[dict[Text, float], Meta(description="voter: what asking it costs, >= 0; every voter has one")]
 MOST_ITEMS = 1000
 
 
@@ -137,8 +141,16 @@ class AskBody(Struct, kw_only=True, forbid_unknown_fields=True):
     votes: dict[Text, Label | None]
     attributes: Attributes | None = None
     candidates: Candidates | None = None
-    costs: dict[Text, float] | None = None
+    costs: Costs | None = None
+    tolerance: Annotated[float, Meta(description="accuracy that may be given up, from 0 to 1")] = TOLERANCE
+    explore: Annotated[float, Meta(description="share of instances, from 0 to 1, with one voter more")] = EXPLORE
     voters: list[Text] | None = None
+
+
+class PanelBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What each voter costs."""
+
+    costs: Costs | None = None
 
 
 class WantsBody(Instanced, kw_only=True, forbid_unknown_fields=True):
@@ -201,7 +213,7 @@ class Learned(Struct, kw_only=True, omit_defaults=True):
 
 
 class Asked(Struct, kw_only=True):
-    """Whom to ask next; null when those left cannot change the answer."""
+    """Whom to ask next; null when asking more is not worth it, or with tolerance 0 cannot change the answer."""
 
     voter: str | None
 

@@ -56,7 +56,10 @@ def checked_truth(body: LearnBody | LabelBody, choices: InstanceLimits) -> tuple
 
 
 def instance_of(body: Instanced, choices: InstanceLimits) -> Instance:
-    """The instance in canonical form: dicts by name, in the given order, without abstentions and empty blocks."""
+    """The instance in canonical form: dicts by name, in the given order, without empty blocks.
+
+    A voter who was asked and abstained is there with None: one who is absent was not asked.
+    """
     kind = choices.kind
     usual = kind == "attributes" and type(body.attributes) is dict and body.votes is None and body.scores is None
     if body.candidates is not None or choices.candidates:
@@ -120,7 +123,7 @@ def _named(body: Instanced, choices: InstanceLimits, classes: list[Any] | None) 
 
 def _votes(block: Any, choices: InstanceLimits) -> dict[str, Any]:
     named = block if isinstance(block, dict) else {str(i): vote for i, vote in enumerate(block)}
-    return {voter: checked_label(vote, choices, "votes") for voter, vote in named.items() if vote is not None}
+    return {v: None if vote is None else checked_label(vote, choices, "votes") for v, vote in named.items()}
 
 
 def _scores(block: dict[str, Any], choices: InstanceLimits, classes: list[Any] | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The event log: everything to be remembered, in order, on stable storage. It is the truth; all else is derived.
 
 One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns; one
-connection that locks the file exclusively (`linmax.service.log_store`). Five kinds of event:
+connection that locks the file exclusively (`linmax.service.log_store`). Six kinds of event:
 
 | kind | holds |
 |---|---|
@@ -9,6 +9,7 @@ connection that locks the file exclusively (`linmax.service.log_store`). Five ki
 | learn | id, instance, label |
 | label | the prediction that it belongs to, label |
 | forget | the prediction whose label will never come |
+| asks | the tolerance, and the costs if any, by which voters are asked from now on |
 | wants | "?" and the id, instance: whether its label is worth asking for, which a selective learner draws |
 
 A label is the number of a class, or -1 less that number: then all that is known is that the label is not this one. An
@@ -27,6 +28,7 @@ import apsw
 from linmax.service.chain import next_hash
 from linmax.service.log_file import translated
 from linmax.service.log_rows import (
+    ASKS,
     FORGET,
     LABEL,
     LEARN,
@@ -161,6 +163,12 @@ class EventLog(LogStore):
         assert given is not None
         self._insert(row, WANTS, asked, None, pack_known(given, row.names) or pack_loosely(given), None, None)
         return Event(self.seq, WANTS, given, answered=False, hash=row.hash)
+
+    def asks(self, number: int, asking: Instance) -> Event:
+        """Store by what voters are asked from now on."""
+        row = self._touch(number)
+        self._insert(row, ASKS, None, None, pack_loosely(asking), None, None)
+        return Event(self.seq, ASKS, asking, hash=row.hash)
 
     def kept(self, number: int, id: str) -> Event:
         """The prediction that waits for its label under this id, as a question that any learner says yes to."""

@@ -15,6 +15,7 @@ from linmax.service.probing import Footprint
 from linmax.service.refusals import Refusal
 
 __all__ = [
+    "ASKS",
     "FORGET",
     "LABEL",
     "LEARN",
@@ -31,7 +32,7 @@ __all__ = [
     "unstored_row",
 ]
 
-PREDICT, LEARN, LABEL, FORGET, WANTS = 1, 2, 3, 4, 5
+PREDICT, LEARN, LABEL, FORGET, WANTS, ASKS = 1, 2, 3, 4, 5, 6
 FIELDS = ("attributes", "votes", "scores", "label")
 MOST_NAMES, MOST_PENDING = 1_000_000, 100_000
 

@@ -20,7 +20,7 @@ from linmax.models.online import Learner
 from linmax.service.accounts import Account
 from linmax.service.bodies import ModelOptions, Probability
 from linmax.service.instances import InstanceLimits
-from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
+from linmax.service.log_rows import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
 from linmax.service.packing import Instance, Label
 from linmax.service.probing import Footprint, footprint, is_fragile, learning_mark
 from linmax.service.refusals import Refusal
@@ -127,6 +127,8 @@ class ServedModel:
             self.pending -= 1
         elif event.kind == WANTS:
             fault = self.draw(event, note)
+        elif event.kind == ASKS:
+            fault = self.ask_by(event, note)
         else:
             fault = self.teach(event, note)
         self.applied, self.hash = event.seq, event.hash
@@ -167,6 +169,18 @@ class ServedModel:
         guess = Place(int(wanted))
         event.tell(guess)
         note(event.seq, guess, fault)
+        return fault
+
+    def ask_by(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
+        """Choose by what voters are asked, unless a `fault` is known; returns why that could not be done, if so."""
+        assert event.instance is not None
+        if fault is None:
+            try:
+                self.learner.ask_by(event.instance["asking"]["tolerance"], event.instance.get("costs"))
+            except UNFIT as error:
+                fault = str(error)
+        if fault is not None:
+            note(event.seq, None, fault)
         return fault
 
     def _learn(self, instance: Instance, label: Label, wrong: bool) -> Label | None:

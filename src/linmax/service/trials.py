@@ -113,6 +113,16 @@ class TrialOperations:
         await stored.wait()
         return [entry.outcome for entry in entries]
 
+    async def ask_by(self, model: ServedModel, tolerance: float, costs: dict[str, float] | None) -> None:
+        """Store by what voters are asked from now on."""
+        asking: Instance = {"asking": {"tolerance": tolerance}} | ({} if costs is None else {"costs": costs})
+        entry = Entry(lambda log: log.asks(model.number, asking), model)
+        stored = asyncio.Event()
+        self.service.pipeline.submit([entry], stored.set)
+        await stored.wait()
+        if isinstance(entry.outcome, Refusal):
+            raise entry.outcome
+
     # -- shared ---------------------------------------------------------------------------------------
 
     def _each(self, items: list[Any], work: Callable[[Any], Any], done: Done) -> None:

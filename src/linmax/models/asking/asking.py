@@ -7,14 +7,15 @@ not, so that the same trials in the same order leave the same state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from linmax.models.asking.few import Few
-from linmax.models.asking.panel import VoterPanels, panel_of
+from linmax.models.asking.panel import VoterPanels, latest_rows, panel_of
 from linmax.models.asking.question import order_by_worth, read_costs
 from linmax.models.asking.recent import Recent
 from linmax.models.model import Model
@@ -203,14 +204,17 @@ class Asking:
 
     # -- panels ---------------------------------------------------------------------------------------------------
 
-    def panels(self, jury: Jury, costs: np.ndarray, stale: float = 0.0) -> VoterPanels:
-        """The panels, compared afresh when there is something new: so many more trials."""
+    def compared(self, jury: Jury, costs: np.ndarray) -> Callable[[], VoterPanels]:
+        """What compares panels on the trials up to now; it needs nothing that is learned later."""
+        order, model = order_by_worth(jury.worth(), costs), jury.model
+        rows, names = latest_rows(self.recent.rows(len(costs))), list(jury.voters)
+        return partial(panel_of, model.learner, rows, order, costs, names, bool(model.layout.constant))
+
+    def panels(self, jury: Jury, costs: np.ndarray) -> VoterPanels:
+        """The panels, compared afresh when there are a good many more trials."""
         key, told = tuple(costs.tolist()), self.recent.told
-        if self._panels is None or self._panels[1] != key or told > self._panels[0] * (1.0 + stale):
-            order, model = order_by_worth(jury.worth(), costs), jury.model
-            rows, names = self.recent.rows(len(costs)), list(jury.voters)
-            found = panel_of(model.learner, rows, order, costs, names, bool(model.layout.constant))
-            self._panels = told, key, found
+        if self._panels is None or self._panels[1] != key or told > self._panels[0] * (1.0 + STALE):
+            self._panels = told, key, self.compared(jury, costs)()
         return self._panels[2]
 
 
@@ -218,7 +222,6 @@ def read_share(name: str, value: Any) -> float:
     """A number from 0 to 1."""
     number = finite(name, value)
     if not 0.0 <= number <= 1.0:
-        raise ValueError(
-            f"{name} must be between 0 and 1, got {value!r}; try {TOLERANCE if name == 'tolerance' else 0}"
-        )
+        advice = EXPLORE if name == "explore" else TOLERANCE
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}; try {advice}")
     return number

@@ -109,6 +109,7 @@ class Recent:
             found.add(table, classes[labels], np.ones(table.shape, bool))
         found.lately[:] = 0.0
         found.ever[:] = 0
+        found.told = sum(recent.told for recent, _, _ in parts)
         for recent, there, _ in parts:
             found.lately[:, there[: recent.lately.shape[1]]] += recent.lately
             found.ever[there[: len(recent.ever)]] += recent.ever

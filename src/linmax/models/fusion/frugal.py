@@ -10,7 +10,7 @@ import numpy as np
 
 from linmax.data.blocks import missing
 from linmax.data.votes import Ballots
-from linmax.models.asking.asking import EXPLORE, STALE, TOLERANCE, Choice, read_share
+from linmax.models.asking.asking import EXPLORE, TOLERANCE, Choice, read_share
 from linmax.models.asking.panel import VoterPanels
 from linmax.models.asking.question import Question, order_by_worth, order_to_settle, read_costs
 from linmax.models.fusion.state import FusionState
@@ -121,7 +121,7 @@ class Frugal:
             chosen = order_to_settle(worth, costs).tolist()
             return chosen, question.next(chosen, worth)
         chosen = order_by_worth(worth, costs).tolist()
-        chosen = chosen[: len(state.asking.panels(state, costs, STALE).enough(tolerance).voters) + FURTHER]
+        chosen = chosen[: len(state.asking.panels(state, costs).enough(tolerance).voters) + FURTHER]
         chosen = [*state.asking.risen(len(costs), chosen), *chosen]
         return chosen, question.next(chosen, worth, AGAINST)
 
@@ -148,7 +148,7 @@ class Frugal:
         state = self._fitted
         if state.normaliser is not None:
             raise ValueError("panel() needs votes; this fusion was fitted to scores")
-        return state.asking.panels(state, read_costs(_by_text(costs), state.voters))
+        return state.asking.compared(state, read_costs(_by_text(costs), state.voters))()
 
 
 def _by_text(costs: Any) -> Any:

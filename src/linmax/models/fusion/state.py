@@ -161,9 +161,8 @@ class FusionState:
     def _few_for(self, batch: VoteBatch, label: Any) -> Few | None:
         """The few, if this one trial is for them."""
         met = set(self.model.known)
-        few = self.asking.for_few(self, batch.asked[0])
         said = [batch.names[vote] for vote in batch.said[0].tolist() if vote >= 0]
-        return few if label in met and met.issuperset(said) else None
+        return self.asking.for_few(self, batch.asked[0]) if label in met and met.issuperset(said) else None
 
     def _advance_few(self, few: Few, batch: VoteBatch, labels: np.ndarray) -> None:
         place = self.model.classes.index(labels[0])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from linmax.models.asking.asking import EXPLORE, TOLERANCE
 from linmax.models.asking.panel import VoterPanels
 from linmax.models.model import chosen
-from linmax.models.online.asking import Inquiry, next_voter, panels
+from linmax.models.online.asking import Inquiry, ask_by, panels, read_choice
 from linmax.models.online.candidates import best_first, choices, judge_candidates, judged
 from linmax.models.online.reading import Attributes, Candidates, Scores, Votes
 from linmax.models.online.trials import NamedTrials
@@ -187,19 +187,30 @@ class NamedAnswers(NamedTrials):
         >>> learner.ask({}, tolerance=0), learner.ask({"anna": "a"}, tolerance=0)
         ('anna', None)
         """
-        return next_voter(self._inquiry(votes, attributes, candidates, costs, tolerance, explore, voters))
+        inquiry = self.inquiry(
+            votes,
+            attributes=attributes,
+            candidates=candidates,
+            costs=costs,
+            tolerance=tolerance,
+            explore=explore,
+            voters=voters,
+        )
+        ask_by(self, inquiry.choice)
+        return inquiry.next()
 
-    def _inquiry(
+    def inquiry(
         self,
         votes: Mapping[Any, Any],
-        attributes: Attributes,
-        candidates: Candidates,
-        costs: Any,
-        tolerance: float,
-        explore: float,
-        voters: Sequence[Any] | None,
+        *,
+        attributes: Attributes = None,
+        candidates: Candidates = None,
+        costs: Mapping[Any, float] | None = None,
+        tolerance: float = TOLERANCE,
+        explore: float = EXPLORE,
+        voters: Sequence[Any] | None = None,
     ) -> Inquiry:
-        """The question whom to ask next, checked."""
+        """A question as `ask` takes it, checked and not yet answered; for the rest of the library."""
         names = None if candidates is None else choices(self, candidates)
         return Inquiry(
             self,
@@ -211,6 +222,10 @@ class NamedAnswers(NamedTrials):
             explore=explore,
             voters=voters,
         )
+
+    def ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
+        """Ask by this tolerance and these costs from now on, as `ask` does; for the rest of the library."""
+        ask_by(self, read_choice(self, tolerance, costs))
 
     def panel(self, costs: Mapping[Any, float] | None = None) -> VoterPanels:
         """How few voters are enough: for m = 1, 2, ... which ones, their cost, and how often they are right alone.
@@ -227,4 +242,8 @@ class NamedAnswers(NamedTrials):
         >>> sorted(panel[2].voters), panel[2].accuracy > 0.95, len(panel.enough().voters)
         ([0, 1, 2], True, 3)
         """
+        return self.panels_to_compare(costs)()
+
+    def panels_to_compare(self, costs: Mapping[Any, float] | None = None) -> Callable[[], VoterPanels]:
+        """What finds the panels, by what has been learned up to now; for the rest of the library."""
         return panels(self, costs)

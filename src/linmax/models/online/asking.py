@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from linmax.data.blocks import missing
 from linmax.models.asking.asking import Choice, read_share
 from linmax.models.asking.panel import VoterPanels
-from linmax.models.asking.question import Question, newcomer, order_to_settle, read_costs
+from linmax.models.asking.question import Question, newcomer, order_by_worth, order_to_settle, read_costs
 from linmax.models.online.candidates import among_candidates
 from linmax.models.online.frugal import MOST_VOTERS
 from linmax.models.online.reading import Attributes, Given
@@ -19,7 +19,7 @@ from linmax.models.online.reading import Attributes, Given
 if TYPE_CHECKING:
     from linmax.models.online.answers import NamedAnswers
 
-__all__ = ["Inquiry", "next_voter", "panels"]
+__all__ = ["Inquiry", "ask_by", "panels", "read_choice"]
 
 
 class Inquiry:
@@ -52,10 +52,8 @@ class Inquiry:
         self.attributes, self.candidates = attributes, candidates
         self.among = None if voters is None else np.array([name in voters for name in names], bool)
         self.tolerance, self.explore = read_share("tolerance", tolerance), read_share("explore", explore)
-        self.prices = read_costs(costs, names)
-        self.choice = None if self.tolerance == 0.0 else Choice.read(self.tolerance, costs, names)
-        if self.choice is not None:
-            refuse_others(learner, f"tolerance={self.tolerance:g}", "ask with tolerance=0", attributes is not None)
+        self.costs, self.prices = costs, read_costs(costs, names)
+        self.choice = read_choice(learner, self.tolerance, costs, attributes is not None)
         self.asked = np.array([name in votes for name in names], bool)
         self.said = {name: vote for name, vote in votes.items() if not missing(vote)}
         for name, vote in self.said.items():
@@ -76,7 +74,11 @@ class Inquiry:
         learner, asking = self.learner, self.learner._asked()
         codes, _ = learner._heard_from(self.said)
         asked = self.asked if self.among is None else self.asked | ~self.among  # who must not be asked is silent
-        return asking.next_of_few(learner, codes, asked, asking.explores(self.explore))
+        found = asking.next_of_few(learner, codes, asked, asking.explores(self.explore))
+        if found is None and self.among is not None and not self.asked.any():  # none of the few may be asked
+            order = order_by_worth(learner.worth(), self.prices).tolist()
+            found = next((voter for voter in order if self.among[voter]), None)
+        return found
 
     def _next_of_all(self) -> int | None:
         learner, model = self.learner, None
@@ -97,19 +99,25 @@ class Inquiry:
         return question.next([i for i in order if self.among is None or self.among[i]], worth)
 
 
-def next_voter(inquiry: Inquiry) -> Any:
-    """See `Learner.ask`."""
-    learner = inquiry.learner
-    if learner._asked().choose(inquiry.choice):
+def ask_by(learner: NamedAnswers, choice: Choice | None) -> None:
+    """Let the learner ask by this from now on: by a tolerance and costs, or exactly."""
+    if learner._asked().choose(choice):
         learner._settle()
         learner._renamed()
-    return inquiry.next()
 
 
-def panels(learner: NamedAnswers, costs: Any) -> VoterPanels:
+def read_choice(learner: NamedAnswers, tolerance: float, costs: Any, attributes: bool = False) -> Choice | None:
+    """What to ask by, checked; None to ask exactly."""
+    if read_share("tolerance", tolerance) == 0.0:
+        return None
+    refuse_others(learner, f"tolerance={tolerance:g}", "ask with tolerance=0", attributes)
+    return Choice.read(tolerance, costs, learner.voters)
+
+
+def panels(learner: NamedAnswers, costs: Any) -> Callable[[], VoterPanels]:
     """See `Learner.panel`."""
     refuse_others(learner, "panel()", "make a Learner for the votes")
-    return learner._asked().panels(learner, read_costs(costs, learner.voters))
+    return learner._asked().compared(learner, read_costs(costs, learner.voters))
 
 
 def refuse_others(learner: NamedAnswers, what: str, remedy: str, attributes: bool = False) -> None:

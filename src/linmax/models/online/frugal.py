@@ -10,7 +10,6 @@ import numpy as np
 from linmax.core.contract import Instances
 from linmax.engine.record import note_all
 from linmax.models.asking.asking import Asking
-from linmax.models.asking.few import Few
 from linmax.models.model import Model
 from linmax.models.online.named import Named
 from linmax.models.online.reading import Given, Votes, said
@@ -95,32 +94,31 @@ class FrugalTrials(Named):
         asked[there] = True
         return codes, asked
 
-    def _few_for(self, given: Given) -> tuple[Few, np.ndarray, np.ndarray] | None:
-        """The few, if they answer this trial: with the votes, and who was asked."""
-        strangers = given.votes.keys() - self._voters.keys()
-        if self._asking.choice is None or strangers or not self._known.keys() >= set(said(given.votes).values()):
-            return None
-        codes, asked = self._heard_from(given.votes)
-        few = None if asked.all() else self._asked().current(self)
-        return (few, codes, asked) if few is not None and few.asked(asked[None])[0] else None
+    def _for_all(self, given: Given) -> bool:
+        """Whether a trial is none for the few, whoever they are: it has a name or a class that is new."""
+        if self._asking.choice is None or given.attributes or given.scores or given.votes.keys() - self._voters.keys():
+            return True
+        return not self._known.keys() >= set(said(given.votes).values())
 
     def _judged_by_few(self, given: Given) -> tuple[Model, Instances] | None:
         """The model of the few that answers this trial, and the instance in its columns."""
-        found = self._few_for(given)
-        if found is None:
+        if self._for_all(given):
             return None
-        few, codes, asked = found
+        codes, asked = self._heard_from(given.votes)
+        few = None if asked.all() else self._asked().current(self)
+        if few is None or not few.asked(asked[None])[0]:
+            return None
         step = int(few.steps(asked[None])[0])
         return few.models[step], few.instance(codes, step)
 
     def _learned_by_few(self, given: Given, place: int, served: int | None) -> int | None:
         """Learn a trial of the few; the class that was predicted, or None if it is for the model of all."""
-        if self._asking.choice is None or given.votes.keys() - self._voters.keys():
+        if self._for_all(given):
             return None
         codes, asked = self._heard_from(given.votes)
         asking = self._asked()
         few = asking.for_few(self, asked)
-        if few is None or not self._known.keys() >= set(said(given.votes).values()):
+        if few is None:
             return None
         predicted = asking.learn_few(few, codes, asked, place)
         answer = predicted if served is None else served
