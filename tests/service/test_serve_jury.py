@@ -363,6 +363,45 @@ class TestAsk:
             )
 
 
+class TestNoLabel:
+    @pytest.mark.parametrize("kind", ["votes", "attributes"])
+    def test_what_has_no_label_is_learned_as_the_library_does_and_replayed(self, tmp_path, kind):
+        data, own = tmp_path / "data", Learner("auto")
+        local = Local(data).__enter__()
+        made(local, "auto", kind=kind)
+        rows, labels = jury_rows(60)
+        for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
+            given = {kind: row if kind == "votes" else {name: 1.0 for name, vote in row.items() if vote == label}}
+            told = None if t % 3 == 0 else label
+            body = {**given, "label": told, "id": f"t{t}"}
+            answer = post(local, "learn", **body)
+            assert answer.status == 200, answer.body
+            assert answer.body["predicted"] == own.learn(**given, label=told)
+            assert answer.body["label"] == told
+            assert (answer.body["mistake"] is None) == (told is None)
+            assert post(local, "learn", **body).body == answer.body
+        assert local.call("GET", M).body["trials"] == 40
+        assert bits(local.service.models["m"].learner) == bits(own)
+        assert [event["label"] for event in export(local)][:3] == [None, *labels[1:3]]
+        answer = post(local, "label", id="t0", label="a")
+        assert answer.status == 409
+        assert "was learned without a label" in answer.body["error"]["message"]
+        same_after_restarts(local, data, tmp_path)
+
+    def test_where_there_must_be_one(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "auto", kind="votes")
+            post(local, "predict", votes={"ann": "a"}, id="kept")
+            refused(post(local, "label", id="kept", label=None), "label", "got null; send it when it has come")
+            refused(post(local, "learn", votes={"ann": "a"}, wrong=None), "wrong", "Expected")
+            refused(post(local, "learn", votes={"ann": "a"}), "label", "label is missing")
+            assert local.call("GET", M).body["pending"] == 1
+        with Local(tmp_path / "other") as local:
+            made(local, "auto", kind="votes", candidates=True)
+            body = {"votes": {"ann": "a"}, "candidates": ["a", "b"], "label": None}
+            refused(post(local, "learn", **body), "label", "must be one of the candidates, got null")
+
+
 class TestWantsLabel:
     def test_draws_are_stored_repeated_and_replayed(self, tmp_path):
         data, own = tmp_path / "data", Learner("S(b=0.3)-perceptron")

@@ -114,9 +114,12 @@ class PredictBody(Instanced, kw_only=True, forbid_unknown_fields=True):
 
 
 class LearnBody(Instanced, kw_only=True, forbid_unknown_fields=True):
-    """An instance and its label; or a class that is known to be wrong, in the place of the label."""
+    """An instance and its label; or a class that is known to be wrong, in the place of the label.
 
-    label: Label | UnsetType = UNSET
+    With the label null there is none: only what can be learned without one is learned, such as how far voters agree.
+    """
+
+    label: Label | UnsetType | None = UNSET
     wrong: Label | UnsetType = UNSET
     id: Id | None = None
 
@@ -125,7 +128,7 @@ class LabelBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """The label of an earlier prediction; or a class that is known to be wrong, in the place of the label."""
 
     id: Id
-    label: Label | UnsetType = UNSET
+    label: Label | UnsetType | None = UNSET
     wrong: Label | UnsetType = UNSET
 
 
@@ -202,14 +205,17 @@ class Predicted(Likely, kw_only=True, omit_defaults=True):
 
 
 class Learned(Struct, kw_only=True, omit_defaults=True):
-    """What was stored and learned: `predicted` was served for this trial, `mistake` says whether it was wrong."""
+    """What was stored and learned: `predicted` was served for this trial, `mistake` says whether it was wrong.
+
+    Without a label `mistake` is null, and the trial is not counted.
+    """
 
     id: str
     seq: int
-    label: Label | UnsetType = UNSET
+    label: Label | UnsetType | None = UNSET
     wrong: Label | UnsetType = UNSET
     predicted: Label | None
-    mistake: bool
+    mistake: bool | None
 
 
 class Asked(Struct, kw_only=True):
@@ -256,7 +262,7 @@ class LearnedItem(PredictedItem, kw_only=True):
 
     wrong: Label | UnsetType = UNSET
     predicted: Label | UnsetType | None = UNSET
-    mistake: bool | UnsetType = UNSET
+    mistake: bool | UnsetType | None = UNSET
 
 
 class PredictedBatch(Struct, kw_only=True):

@@ -52,6 +52,13 @@ def checked_truth(body: LearnBody | LabelBody, choices: InstanceLimits) -> tuple
         raise Refusal(
             422, "label is missing; send it, or wrong for a class that is known not to be the label", field="label"
         )
+    if body.label is None:
+        if isinstance(body, LabelBody):
+            told = "label must be a class, got null; send it when it has come, or forget the prediction"
+            raise Refusal(422, told, field="label")
+        if choices.candidates:
+            raise Refusal(422, "label must be one of the candidates, got null; leave the trial out", field="label")
+        return None, False
     return checked_label(body.label, choices), False
 
 

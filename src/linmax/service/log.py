@@ -95,16 +95,19 @@ class EventLog(LogStore):
             raise Refusal(409, f"id {id!r} was used for another instance; choose another", field="id")
         return first
 
-    def learn(self, number: int, id: str, instance: Instance, label: Label, wrong: bool = False) -> Event:
-        """Store an instance together with its label, or with a class that is not its label."""
+    def learn(self, number: int, id: str, instance: Instance, label: Label | None, wrong: bool = False) -> Event:
+        """Store an instance together with its label, if it has one, or with a class that is not its label."""
         row = self._touch(number)
-        names = row.names
-        packed, code = pack_known(instance, names), code_of(label, instance, names)
-        if (packed is None or code is None) and not self._is_known(number, id):
+        names, packed, code = row.names, pack_known(instance, row.names), None
+        if label is not None:
+            code = code_of(label, instance, names)
+        ready = packed is not None and (code is not None or label is None)
+        if not ready and not self._is_known(number, id):
             row.admit(instance, label, self.budget)
-            packed, code = pack(instance, names), new_code_of(label, instance, names)
+            packed, ready = pack(instance, names), True
+            code = None if label is None else new_code_of(label, instance, names)
         coded = None if code is None else signed(code, wrong)
-        if packed is not None and coded is not None and self._insert(row, LEARN, id, None, packed, None, coded):
+        if ready and self._insert(row, LEARN, id, None, packed, None, coded):
             return Event(self.seq, LEARN, instance, None, label, False, False, hash=row.hash, wrong=wrong)
         first = self.find(number, id)
         if first.kind != LEARN:
@@ -261,7 +264,9 @@ class EventLog(LogStore):
         return True
 
 
-def _conflict(id: str, known: Label | None, was_wrong: bool, label: Label, wrong: bool) -> Refusal:
+def _conflict(id: str, known: Label | None, was_wrong: bool, label: Label | None, wrong: bool) -> Refusal:
     told = f"is known not to be {known!r}" if was_wrong else f"has the label {known!r} already"
+    if known is None:
+        told = "was learned without a label"
     got = f"got wrong={label!r}" if wrong else f"got {label!r}"
     return Refusal(409, f"id {id!r} {told}, {got}", field="wrong" if wrong else "label")

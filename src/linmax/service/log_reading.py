@@ -174,6 +174,8 @@ def export(log: EventLog, after: int, number: int | None, most: int) -> list[dic
         if label is not None:
             code, wrong = unsigned(label)
             event["wrong" if wrong else "label"] = class_of(code, instance, names)
+        elif kind == LEARN:
+            event["label"] = None
         if kind == LEARN and told is not None:
             event["predicted"] = class_of(predicted, instance, names)
         if kind == WANTS and told is not None:

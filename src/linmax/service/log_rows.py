@@ -80,10 +80,10 @@ class ModelRow:
         classes = max(classes, len(self.description.get("classes") or ()))
         return self.footprint.bytes([attributes, voters, raters], classes) + self.names.bytes + sum(new) * NAME_OVERHEAD
 
-    def admit(self, instance: Instance, label: Label, budget: Budget) -> None:
+    def admit(self, instance: Instance, label: Label | None, budget: Budget) -> None:
         """Refuse a trial whose new names are too many (422), or need too much memory (422, 507)."""
         found = named_in(instance)
-        if "candidates" not in instance:
+        if "candidates" not in instance and label is not None:
             found[CLASS].add(label)
         new = [names - self.names.numbers[kind].keys() for kind, names in zip(NAME_KINDS, found, strict=True)]
         counts = list(map(len, new))

@@ -84,7 +84,7 @@ def _apply(
         kinds = [event.kind for event, _ in chunk]
         model.pending += kinds.count(PREDICT) - kinds.count(FORGET)
         model.applied, model.hash = chunk[-1][0].seq, chunk[-1][1]
-        trials += len(taught) - kinds.count(WANTS) - kinds.count(ASKS)
+        trials += sum(event.label is not None for event in taught)
     return trials
 
 
@@ -95,8 +95,7 @@ def _teach(model: ServedModel, row: StoredEvent, names: SentNames, note: Noted, 
             apply = model.draw if row.kind == WANTS else model.ask_by
             apply(Event(row.seq, row.kind, instance), note, fault)
             return
-        assert row.label is not None
-        code, wrong = unsigned(row.label)
+        code, wrong = (None, False) if row.label is None else unsigned(row.label)
         served, label = class_of(row.served, instance, names), class_of(code, instance, names)
         model.teach(Event(row.seq, row.kind, instance, served, label, wrong=wrong), note, fault)
     except Exception as error:
@@ -120,7 +119,7 @@ class _Bulk:
         if model.choices.kind != "attributes" or model.fragile:
             return False
         seqs, kinds, labels, served, votes, _, places, numbers = zip(*rows, strict=True)
-        if LOOSE in votes or not {*kinds} <= {LEARN, LABEL} or min(labels) < 0:
+        if LOOSE in votes or not {*kinds} <= {LEARN, LABEL} or None in labels or min(labels) < 0:
             return False
         values = np.frombuffer(b"".join(numbers), "<f8")
         columns = self._places()[np.frombuffer(b"".join(places), "<u4")]

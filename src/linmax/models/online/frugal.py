@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from linmax.util.names import apart
 
 __all__ = ["FrugalTrials"]
 
+HeardVotes = dict[Any, Any] | np.ndarray  # by name, or as places of classes, those of all voters
 MOST_VOTERS = 1000  # of whom trials are kept
 TOGETHER = 256  # trials taken in at a time
 
@@ -25,7 +26,7 @@ class FrugalTrials(Named):
     """Trials of voters alone, kept for `Learner.ask` and `Learner.panel`."""
 
     _asking: Asking
-    _heard: list[tuple[Mapping[Any, Any] | tuple[Any, ...], Hashable]]  # votes and labels not yet taken in
+    _heard: list[tuple[HeardVotes, Hashable]]  # votes and labels not yet taken in
 
     @property
     def model(self) -> Model:
@@ -72,7 +73,16 @@ class FrugalTrials(Named):
         """Note a trial that has been learned."""
         if votes is None:
             return
-        self._heard.append((dict(votes) if isinstance(votes, Mapping) else tuple(votes), label))
+        self._heard.append((dict(votes) if isinstance(votes, Mapping) else dict(enumerate(votes)), label))
+        if len(self._heard) >= TOGETHER:
+            self._asked()
+
+    def _hear_taught(self, votes: Votes, label: Hashable) -> None:
+        """The same of the trial that the path was taught last, which has read the votes."""
+        if votes is None or self._path is None or len(votes) < len(self._voters):
+            self._hear(votes, label)
+            return
+        self._heard.append((self._path.taught_votes().copy(), label))
         if len(self._heard) >= TOGETHER:
             self._asked()
 
@@ -80,19 +90,30 @@ class FrugalTrials(Named):
         """What is kept, with all trials so far."""
         if self._heard:
             heard, self._heard = self._heard, []
-            rows = [self._heard_from(votes) for votes, _ in heard]
             labels = np.array([self._places[label] for _, label in heard], np.int32)
-            self._asking.learn_all(np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), labels)
+            self._asking.learn_all(*self._in_columns([votes for votes, _ in heard]), labels)
         return self._asking
 
-    def _heard_from(self, votes: Mapping[Any, Any] | tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Votes as places of classes, -1 for silence, and who was asked."""
-        given = votes if isinstance(votes, Mapping) else dict(enumerate(votes))
-        codes, asked = np.full(len(self._voters), -1, np.int32), np.zeros(len(self._voters), bool)
-        there = [self._voters[name] for name in given if name in self._voters]
-        codes[there] = [self._places.get(vote, -1) for name, vote in given.items() if name in self._voters]
-        asked[there] = True
+    def _in_columns(self, rows: Sequence[HeardVotes]) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of votes as places of classes, -1 for silence, and who was asked: voters and classes are known."""
+        shape, places = (len(rows), len(self._voters)), self._places | {None: -1}
+        if {*map(len, rows)} == {shape[1]} and dict not in {*map(type, rows)}:
+            return np.array(rows, np.int32), np.ones(shape, bool)
+        codes, asked = np.full(shape, -1, np.int32), np.zeros(shape, bool)
+        for t, row in enumerate(rows):
+            there: Any = slice(len(row))  # further voters have joined since
+            if isinstance(row, dict):
+                there = list(map(self._voters.__getitem__, row))
+            codes[t, there] = list(map(places.__getitem__, row.values())) if isinstance(row, dict) else row
+            asked[t, there] = True
         return codes, asked
+
+    def _heard_from(self, votes: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """The same of one row, of known voters; a class that is not known is silence."""
+        codes, asked = self._in_columns(
+            [{name: vote if vote in self._places else None for name, vote in votes.items()}]
+        )
+        return codes[0], asked[0]
 
     def _for_all(self, given: Given) -> bool:
         """Whether a trial is none for the few, whoever they are: it has a name or a class that is new."""

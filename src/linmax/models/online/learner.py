@@ -233,7 +233,7 @@ class Learner(NamedAnswers):
                 self._path.complain()
             if predicted is not REFUSED:
                 if self._of_votes:
-                    self._hear(votes, label)
+                    self._hear_taught(votes, label)
                 return predicted
         if weight != 1.0:
             if wrong is not UNSET or candidates is not None:
@@ -325,8 +325,9 @@ class Learner(NamedAnswers):
         """
         if candidates is not None:
             return check_choice(self, candidates, label, (attributes, votes, scores))
-        label = self._reading.label_meant(label)
-        self._reading.check_label(label)
+        if not no_label(label):
+            label = self._reading.label_meant(label)
+            self._reading.check_label(label)
         self._reading.read(attributes, votes, scores, label)
 
     def instances_of(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Instances:
