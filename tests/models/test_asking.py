@@ -139,9 +139,9 @@ def test_a_learner_asks_too() -> None:
     learner = linmax.Learner("perceptron", discover="labels", thresholds=False)
     for label in ["a", "b"] * 4:
         learner.learn({"x": 1.0}, votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
-    assert learner.ask({}, attributes={"x": 1.0}) == "anna"
-    assert learner.ask({"anna": "a"}, costs={"anna": 1, "ben": 2, "carl": 0}) is None
-    assert learner.ask({"anna": None}, voters=["anna", "carl"]) == "carl"
+    assert learner.ask({}, attributes={"x": 1.0}, tolerance=0) == "anna"
+    assert learner.ask({"anna": "a"}, costs={"anna": 1, "ben": 2, "carl": 0}, tolerance=0) is None
+    assert learner.ask({"anna": None}, voters=["anna", "carl"], tolerance=0) == "carl"
     with pytest.raises(ValueError, match="'dora' is not a known voter"):
         learner.ask({"dora": "a"})
 

@@ -119,7 +119,7 @@ def test_side_columns_and_trials_without_labels() -> None:
 
 def calls_of_learner(learner: linmax.Learner, row: dict[str, Any], options: list[Any], **block: Any) -> int:
     """The same of a learner."""
-    heard = stops(lambda told: learner.ask(told, **block), row)
+    heard = stops(lambda told: learner.ask(told, **block, tolerance=0), row)
 
     def predict(rows: dict[str, list[Any]]) -> list[Any]:
         told = [dict(zip(rows, said, strict=True)) for said in zip(*rows.values(), strict=True)]
