@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
     if len(set(kinds)) > 1:
         raise ValueError(f"models must be of one kind; these files hold: {', '.join(sorted(set(kinds)))}")
     models = [_loaded(path, kinds[0]) for path in arguments.models]
-    refuse_different(models, arguments.models)
+    if not isinstance(models[0], OnLineFusion):
+        refuse_different(models, arguments.models)
     merged = merge(models, _shares(arguments.how), arguments.multiplicative)
     merged.save(arguments.output)
     fused = isinstance(merged, OnLineFusion)
