@@ -73,8 +73,8 @@ class Confidence:
         wanted, judged = fraction("coverage", coverage, 0.9), int(self.record.counts[JUDGED])
         if not self.follows:
             raise ValueError(
-                "this model has not kept what prediction sets need since its first trial; learn the trials anew, or use "
-                "probabilities"
+                "this model has not kept what prediction sets need since its first trial; learn the trials anew, or "
+                "use probabilities"
             )
         largest = reach(self.record.levels, self.record.gaps, judged, wanted)
         scores = scores / self.engine.top.unit(self.engine)
