@@ -14,7 +14,7 @@ from linmax.io.refusals import Refusals
 if TYPE_CHECKING:
     from linmax.cluster import Fit
 
-__all__ = ["add_cluster_options", "run_on_cluster"]
+__all__ = ["add_cluster_options", "run_on_cluster", "tell_refused"]
 
 SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot", "memory")
 
@@ -72,17 +72,22 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
         "attributes",
         soft_wrap=True,
     )
-    for name, counts in zip(result.shards, result.passes[0].shards, strict=True):
-        if counts.refused:
-            many = "1 line" if counts.refused == 1 else f"{counts.refused:,} lines"
-            first = f"; {counts.first_refused}" if counts.first_refused else ""
-            print(f"linmax: {name}: {many} could not be read{first}", file=sys.stderr)
+    tell_refused(result)
     if arguments.test:
         screen.print(f"test error {figures['test_error']:.4f}")
     if arguments.json:
         outputs.write_json(figures, arguments.json)
     rows = sum(counts.trials + counts.unlabelled for counts in result.passes[0].shards)
     refuse_too_many(arguments, rows, Refusals({"": figures["refused"]}))
+
+
+def tell_refused(result: Fit[Any]) -> None:
+    """Say which shards had lines that could not be read."""
+    for name, counts in zip(result.shards, result.passes[0].shards, strict=True):
+        if counts.refused:
+            many = "1 line" if counts.refused == 1 else f"{counts.refused:,} lines"
+            first = f"; {counts.first_refused}" if counts.first_refused else ""
+            print(f"linmax: {name}: {many} could not be read{first}", file=sys.stderr)
 
 
 def _refuse_serial(arguments: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linmax.data.blocks import silent_votes
 from linmax.data.labels import label_array, no_label
 from linmax.data.matching import labels_meant
 from linmax.data.votes import Ballots
@@ -65,7 +66,7 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray, weight: np.ndarr
     state: FusionState | None = getattr(fusion, "_state", None)
     if state is None:  # by the votes
         votes = row.table[0].tolist() if row.table.ndim == 2 else []
-        said = [vote for vote in votes if not no_label(vote) and vote != fusion.abstain]
+        said = [vote for vote in votes if not no_label(vote) and vote not in silent_votes(fusion.abstain)]
         shares = {name: 1.0 + said.count(name) for name in [*(fusion.classes if fusion.classes is not None else said)]}
         number = 0
     else:
