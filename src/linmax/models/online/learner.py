@@ -163,8 +163,8 @@ class Learner(NamedAnswers):
             if predicted is not REFUSED:
                 return predicted
         if reject is not None:
-            given = {"attributes": attributes, "votes": votes, "scores": scores, "candidates": candidates}
-            return self._sure(given, id, fraction("reject", reject, 0.1))
+            asked = {"attributes": attributes, "votes": votes, "scores": scores, "candidates": candidates}
+            return self._sure(asked, id, fraction("reject", reject, 0.1))
         if candidates is not None:
             return choose(self, candidates, (attributes, votes, scores), id)
         if id is not None:
