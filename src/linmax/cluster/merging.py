@@ -122,8 +122,12 @@ def merge_since(
     models: Sequence[Mergeable],
     how: str | Sequence[float] = "uniform",
     multiplicative: str = "log",
+    last: bool = False,
 ) -> Mergeable:
-    """`merge` for models that all continued from ``base``, whose counts and sums are taken once."""
+    """`merge` for models that all continued from ``base``, whose counts and sums are taken once.
+
+    ``last`` if there are no others, so that the mixture ends a pass.
+    """
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
     models = checked_models(models)
     if isinstance(models[0], OnLineFusion):
@@ -139,7 +143,7 @@ def merge_since(
     shares = shares_of(models, base, how)
     if isinstance(models[0], Learner):
         return _merge_learners(base, models, shares, multiplicative)
-    return _merge_models(base, models, shares, multiplicative)
+    return _merge_models(base, models, shares, multiplicative, last)
 
 
 def _merge_learners(
@@ -175,7 +179,7 @@ def _merge_learners(
 
 
 def _merge_models(
-    base: StreamModel | None, models: Sequence[StreamModel], shares: np.ndarray, multiplicative: str
+    base: StreamModel | None, models: Sequence[StreamModel], shares: np.ndarray, multiplicative: str, last: bool
 ) -> StreamModel:
     all_of = [*models, *([] if base is None else [base])]
     started = [place for place, model in enumerate(models) if model.engine is not None]
@@ -213,6 +217,7 @@ def _merge_models(
         known,
         shares[started] / shares[started].sum(),
         multiplicative,
+        last,
     )
     names = list(dict.fromkeys([*classes, *(name for model in models for name in model.labels.names)]))
     mistakes = sum(model.mistakes for model in models) - (len(models) - 1) * (0 if base is None else base.mistakes)
