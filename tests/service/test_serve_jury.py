@@ -116,6 +116,26 @@ class TestCandidates:
         events = read_log(data)["m"]
         assert [event[5] for event in events if event[1] in ("learn", "label")] == [line["label"] for line in exported]
 
+    def test_how_likely_they_are(self, tmp_path):
+        data, own = tmp_path / "data", Learner("auto")
+        local = Local(data).__enter__()
+        made(local, "auto", kind="votes", candidates=True)
+        for t in range(40):
+            body = {"candidates": [f"{t}a", f"{t}b"], "votes": {"ann": f"{t}b"}, "label": f"{t}b" if t % 4 else f"{t}a"}
+            post(local, "learn", **body)
+            own.learn(**body)
+        asked = {"candidates": ["x", "y", "z"], "votes": {"ann": "y"}}
+        shares, likely = own.predict_proba(**asked), list(own.predict_set(**asked, coverage=0.9))
+        answer = post(local, "predict", **asked, probabilities=True, coverage=0.9, id="p").body
+        assert {row["label"]: row["probability"] for row in answer["probabilities"]} == shares
+        assert answer["probabilities"][0]["label"] == answer["label"] == "y"
+        assert answer["set"] == likely
+        assert post(local, "predict", **asked, probabilities=True, coverage=0.9, id="p").body == answer
+        risk = 1.0 - shares["y"]
+        assert post(local, "predict", **asked, reject=risk + 0.01).body == {"label": "y", "sure": True}
+        assert post(local, "predict", **asked, reject=risk - 0.01).body == {"label": None, "sure": False}
+        same_after_restarts(local, data, tmp_path)
+
     def test_refused_by_name_and_nothing_learned(self, tmp_path):
         with Local(tmp_path) as local:
             made(local, "auto", kind="scores", candidates=True)
@@ -131,9 +151,6 @@ class TestCandidates:
             refused(post(local, "predict", candidates=[], scores=said), "candidates", "length >= 1")
             refused(post(local, "predict", candidates=["a"], scores={"r": [1, 2]}), "scores", "must be 1 numbers")
             asked = {"candidates": ["a", "b"], "scores": said}
-            refused(post(local, "predict", **asked, probabilities=True), "probabilities", "ask for a ranking")
-            refused(post(local, "predict", **asked, coverage=0.9), "coverage", "ask for a ranking")
-            refused(post(local, "predict", **asked, reject=0.1), "reject", "ask for a ranking")
             assert post(local, "predict", **asked, id="kept").status == 200
             refused(post(local, "label", id="kept", label="c"), "label", "not among the candidates ['a', 'b']")
             assert local.call("GET", M).body["trials"] == 0
@@ -493,6 +510,10 @@ def test_both_clients(tmp_path, nursery):
             id, _ = client.keep("jury", votes={"ann": "r", "bob": "s"}, candidates=np.array(["r", "s"]))
             client.learn("jury", id=id, wrong="s")
             assert client.predict("jury", votes={"ann": "x", "bob": "y"}, candidates=("y", "x")) == "x"
+            shares = client.predict_proba("jury", votes={"ann": "x", "bob": "y"}, candidates=["y", "x"])
+            assert next(iter(shares)) == "x"
+            assert sum(shares.values()) == pytest.approx(1.0)
+            assert client.predict_set("jury", votes={"ann": "x"}, candidates=["y", "x"], coverage=0.9)[0] == "x"
             assert client.rank("jury", ["y", "x"], votes={"ann": "x", "bob": "y"}) == ["x", "y"]
             assert client.ask("jury", {}, candidates=["x", "y"], tolerance=0) == "ann"
             assert client.ask("jury", {}, candidates=["x", "y"], tolerance=0, costs={"ann": 100, "bob": 1}) == "bob"

@@ -235,16 +235,25 @@ class Verbs:
         """Change ``max_pending``, ``max_features``, ``max_names`` or ``expire`` of a model; its summary."""
         return self._ask(ClientRequest("PATCH", _path(model), limits, _whole, repeatable=True))
 
-    def predict_proba(self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
-        """The probability of each class, {class: probability}, the likeliest first."""
-        body = _instance(attributes, votes, scores) | {"probabilities": True}
+    def predict_proba(
+        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
+    ) -> Any:
+        """The probability of each class or candidate, {class: probability}, the likeliest first."""
+        body = _instance(attributes, votes, scores, candidates) | {"probabilities": True}
         return self._ask(ClientRequest("POST", _path(model, "predict"), body, _probabilities, repeatable=True))
 
     def predict_set(
-        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
+        self,
+        model: str,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        candidates: Any = None,
+        coverage: float = 0.9,
     ) -> Any:
-        """The classes that hold the right one as often as ``coverage`` says, the likeliest first."""
-        body = _instance(attributes, votes, scores) | {"coverage": coverage}
+        """The classes or candidates that hold the right one as often as ``coverage`` says, the likeliest first."""
+        body = _instance(attributes, votes, scores, candidates) | {"coverage": coverage}
         return self._ask(ClientRequest("POST", _path(model, "predict"), body, _set, repeatable=True))
 
     def snapshot(self, model: str) -> Any:

@@ -177,14 +177,7 @@ class _Items:
 
 def _likely(model: ServedModel, instance: Instance, body: PredictBody, label: Label | None) -> Likely:
     """What is wanted beside the label."""
-    wanted = {"probabilities": body.probabilities, "coverage": body.coverage, "reject": body.reject}
-    field = next((name for name, value in wanted.items() if value not in (None, False)), None)
     likely = Likely()
-    if field is None:
-        return likely
-    if "candidates" in instance:
-        told = f"{field} needs the probabilities of classes, which candidates do not have; ask for a ranking"
-        raise Refusal(422, told, field=field)
     if body.coverage is not None:
         likely.set = model.likely_set(instance, body.coverage)
     if body.probabilities or body.reject is not None:

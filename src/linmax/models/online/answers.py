@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from linmax.models.asking.asking import EXPLORE, TOLERANCE
 from linmax.models.asking.panel import VoterPanels
-from linmax.models.model import chosen
+from linmax.models.model import Model, chosen
 from linmax.models.online.asking import Inquiry, ask_by, panels, read_choice
 from linmax.models.online.candidates import best_first, choices, judge_candidates, judged
 from linmax.models.online.reading import Attributes, Candidates, Scores, Votes
@@ -48,24 +50,45 @@ class NamedAnswers(NamedTrials):
         candidates: Candidates = None,
     ) -> dict[Any, float]:
         """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
-        if candidates is not None:
-            names = choices(self, candidates)
-            rated = judge_candidates(self, names, (attributes, votes, scores))[1]
-            return dict(zip(names, rated.tolist(), strict=True))
-        model, table = self._rated(attributes, votes, scores)
-        return dict(zip(model.known, table[0].tolist(), strict=True))
+        names, _, table = self._rated_names(attributes, votes, scores, candidates)
+        return dict(zip(names, table[0].tolist(), strict=True))
 
     def predict_proba(
-        self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
     ) -> dict[Any, float]:
-        """The probability of each class that may be predicted (see `linmax.models.calibration`)."""
-        model, table = self._rated(attributes, votes, scores)
-        return dict(zip(model.known, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+        """The probability of each class that may be predicted, or of each candidate (see `linmax.models.calibration`).
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner()
+        >>> for t in range(40):
+        ...     found = [f"{t}a", f"{t}b"]
+        ...     _ = learner.learn(candidates=found, votes={"anna": found[0]}, label=found[t % 4 == 0])
+        >>> shares = learner.predict_proba(candidates=["x", "y", "z"], votes={"anna": "z"})
+        >>> {name: round(share, 1) for name, share in shares.items()}
+        {'x': 0.2, 'y': 0.2, 'z': 0.6}
+        """
+        names, model, table = self._rated_names(attributes, votes, scores, candidates)
+        return dict(zip(names, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
 
     def predict_set(
-        self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None, coverage: float = 0.9
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
+        coverage: float = 0.9,
     ) -> tuple[Any, ...]:
-        """The classes that hold the right one as often as ``coverage`` says, the likeliest first (see `Model.sets`).
+        """The classes, or candidates, that hold the right one as often as ``coverage`` says, the likeliest first.
+
+        See `Model.sets`.
 
         Examples
         --------
@@ -76,8 +99,19 @@ class NamedAnswers(NamedTrials):
         >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
         (('umbrella', 'hat'), ('umbrella',))
         """
-        model, table = self._rated(attributes, votes, scores)
-        return chosen(table, model.sets(table, coverage), model.known)[0] if table.size else ()
+        names, model, table = self._rated_names(attributes, votes, scores, candidates)
+        return chosen(table, model.sets(table, coverage), names)[0] if table.size else ()
+
+    def _rated_names(
+        self, attributes: Attributes, votes: Votes, scores: Scores, candidates: Candidates
+    ) -> tuple[Sequence[Any], Model, np.ndarray]:
+        """The classes that may be predicted, the model that judges them, and their scores."""
+        if candidates is None:
+            model, table = self._rated(attributes, votes, scores)
+            return model.known, model, table
+        names = choices(self, candidates)
+        rated = judge_candidates(self, names, (attributes, votes, scores))[1]
+        return names, self.model, rated[None]
 
     def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Any:
         """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.

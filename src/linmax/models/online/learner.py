@@ -164,9 +164,8 @@ class Learner(NamedAnswers):
             if predicted is not REFUSED:
                 return predicted
         if reject is not None:
-            if candidates is not None:
-                raise TypeError("reject needs probabilities of classes, which candidates do not have; leave it out")
-            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
+            asked = {"attributes": attributes, "votes": votes, "scores": scores, "candidates": candidates}
+            return self._sure(asked, id, fraction("reject", reject, 0.1))
         if candidates is not None:
             return choose(self, candidates, (attributes, votes, scores), id)
         if id is not None:
@@ -188,10 +187,10 @@ class Learner(NamedAnswers):
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
 
-    def _sure(self, attributes: Attributes, votes: Votes, scores: Scores, id: Hashable, reject: float) -> Any:
+    def _sure(self, given: Mapping[str, Any], id: Hashable, reject: float) -> Any:
         """The answer where it is wrong with this probability at most, else None."""
-        found = self.predict_proba(attributes, votes=votes, scores=scores)
-        predicted = self.predict(attributes, votes=votes, scores=scores, id=id)
+        found = self.predict_proba(**given)
+        predicted = self.predict(**given, id=id)
         return predicted if found.get(predicted, 0.0) >= 1.0 - reject else None
 
     def learn(
