@@ -10,6 +10,7 @@ import numpy as np
 
 from linmax.core.contract import KNOWN
 from linmax.data.experts import Experts
+from linmax.data.id_votes import IdWatch
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
@@ -46,6 +47,7 @@ class FusionState:
     diversity: RaterDiversity = field(default_factory=RaterDiversity)
     logit: LogitRival = field(default_factory=LogitRival)
     few: Few | None = None  # where voters are asked one by one and some accuracy may be given up
+    ids: IdWatch = field(default_factory=IdWatch)
     _reader: RowReader | None = field(default=None, init=False)
     _newcomer: Engine | None = field(default=None, init=False)  # until something is learned
 

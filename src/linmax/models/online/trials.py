@@ -92,6 +92,8 @@ class NamedTrials(Named):
 
     def _learn(self, given: Given, label: Hashable, served: Hashable = UNSET, weight: float = 1.0) -> Any:
         self._alone()
+        if not self.fixed:
+            self._ids.see(self.trials, given.votes, self._places, label)
         model, met = self._model, [len(names) for names in self._all_names]
         try:
             layout = self._columns(given)
