@@ -148,15 +148,26 @@ class Verbs:
         attributes: Any = None,
         candidates: Any = None,
         costs: Mapping[str, float] | None = None,
+        tolerance: float | None = None,
+        explore: float | None = None,
         voters: Sequence[str] | None = None,
     ) -> Any:
-        """Whom of the voters to ask next, given the votes so far; None when those left cannot change the answer."""
+        """Whom of the voters to ask next, given the votes so far; None when asking more is not worth it.
+
+        As `linmax.Learner.ask`, whose defaults the service has.
+        """
         body = _instance(attributes, votes, None, candidates)
-        more = {"costs": costs, "voters": None if voters is None else list(voters)}
+        more: dict[str, Any] = {"costs": costs, "tolerance": tolerance, "explore": explore}
+        more["voters"] = None if voters is None else list(voters)
         body |= {name: _plain(value) for name, value in more.items() if value is not None}
         return self._ask(
             ClientRequest("POST", _path(model, "ask"), body, lambda answer: answer["voter"], repeatable=True)
         )
+
+    def panel(self, model: str, costs: Mapping[str, float] | None = None) -> Any:
+        """How few voters are enough: {"trials": ..., "panels": [{"voters", "cost", "accuracy", "behind"}, ...]}."""
+        body = {} if costs is None else {"costs": _plain(costs)}
+        return self._ask(ClientRequest("POST", _path(model, "panel"), body, _whole, repeatable=True))
 
     def wants_label(
         self,

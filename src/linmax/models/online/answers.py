@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from linmax.models.asking.asking import EXPLORE, TOLERANCE
+from linmax.models.asking.panel import VoterPanels
 from linmax.models.model import Model, chosen
-from linmax.models.online.asking import next_voter
+from linmax.models.online.asking import Inquiry, ask_by, panels, read_choice
 from linmax.models.online.candidates import best_first, choices, judge_candidates, judged
 from linmax.models.online.reading import Attributes, Candidates, Scores, Votes
 from linmax.models.online.trials import NamedTrials
@@ -173,26 +175,42 @@ class NamedAnswers(NamedTrials):
         *,
         attributes: Attributes = None,
         candidates: Candidates = None,
-        costs: Any = None,
+        costs: Mapping[Any, float] | None = None,
+        tolerance: float = TOLERANCE,
+        explore: float = EXPLORE,
         voters: Sequence[Any] | None = None,
     ) -> Any:
-        """Whom of the voters to ask next about an instance, None when those left cannot change the answer.
+        """Whom of the voters to ask next about an instance, or None when asking more is not worth it.
 
-        They may name any class, one that nobody has named before unless ``classes`` were given, or none. Where the pool
-        learns from attributes too, and new classes may come, that is never sure: all voters are asked.
+        The decisions are those of `linmax.VoteFusion.ask` on the same trials.
 
         Parameters
         ----------
         votes
             The votes so far, {voter: vote}; who was asked and abstained is there with None.
         attributes
-            Those of the instance, if there are any.
+            Those of the instance, if there are any; with ``tolerance=0``.
         candidates
-            Those of the instance, for a learner that chooses among candidates.
+            Those of the instance, for a learner that chooses among candidates; with ``tolerance=0``.
         costs
-            What asking each voter costs, {voter: number}; the most weight for its cost comes first.
+            What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
+        tolerance
+            How much accuracy may be given up. With 0 voters are asked until those left cannot change the answer,
+            whatever they say: a class, one that nobody has named before unless ``classes`` were given, or nothing.
+            (Where the pool learns from attributes too, and new classes may come, that is never sure: all are asked.)
+            Above 0, for a learner of votes alone, until more votes are not worth their cost, by the trials so far.
+        explore
+            Share of the instances at which one voter from outside the panel is asked as well, so that one that got
+            better is found. Not with ``tolerance=0``.
         voters
-            Who may be asked: all by default, or a panel (`VoteFusion.panel` tells how few are enough).
+            Who may be asked: all by default.
+
+        Notes
+        -----
+        Then learn from the votes that there are: ``learn(votes=votes, label=...)``. A voter that is not among them has
+        not been asked, and keeps its weight; one that is there with None abstained. With a tolerance, instances with
+        the votes of the panel alone are answered, and learned, by models of its first voters; without one by that of
+        all. Which of them is settled by the tolerance and costs that were last asked with; asking changes nothing else.
 
         Examples
         --------
@@ -200,8 +218,66 @@ class NamedAnswers(NamedTrials):
         >>> learner = Learner("perceptron", thresholds=False)
         >>> for label in ["a", "b"] * 5:
         ...     _ = learner.learn(votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
-        >>> learner.ask({}), learner.ask({"anna": "a"})
+        >>> learner.ask({}, tolerance=0), learner.ask({"anna": "a"}, tolerance=0)
         ('anna', None)
         """
+        inquiry = self.inquiry(
+            votes,
+            attributes=attributes,
+            candidates=candidates,
+            costs=costs,
+            tolerance=tolerance,
+            explore=explore,
+            voters=voters,
+        )
+        ask_by(self, inquiry.choice)
+        return inquiry.next()
+
+    def inquiry(
+        self,
+        votes: Mapping[Any, Any],
+        *,
+        attributes: Attributes = None,
+        candidates: Candidates = None,
+        costs: Mapping[Any, float] | None = None,
+        tolerance: float = TOLERANCE,
+        explore: float = EXPLORE,
+        voters: Sequence[Any] | None = None,
+    ) -> Inquiry:
+        """A question as `ask` takes it, checked and not yet answered; for the rest of the library."""
         names = None if candidates is None else choices(self, candidates)
-        return next_voter(self, votes, attributes, names, costs, self.voters if voters is None else voters)
+        return Inquiry(
+            self,
+            votes,
+            attributes=attributes,
+            candidates=names,
+            costs=costs,
+            tolerance=tolerance,
+            explore=explore,
+            voters=voters,
+        )
+
+    def ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
+        """Ask by this tolerance and these costs from now on, as `ask` does; for the rest of the library."""
+        ask_by(self, read_choice(self, tolerance, costs))
+
+    def panel(self, costs: Mapping[Any, float] | None = None) -> VoterPanels:
+        """How few voters are enough: for m = 1, 2, ... which ones, their cost, and how often they are right alone.
+
+        As `linmax.VoteFusion.panel` says it of the same trials; for a learner of votes alone.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data, learner = linmax.majority_problem(n=20, r=3, k=2, trials=500, seed=1), linmax.Learner()
+        >>> for votes, label in zip(data.votes, data.labels.tolist()):
+        ...     _ = learner.learn(votes=votes, label=label)
+        >>> panel = learner.panel()
+        >>> sorted(panel[2].voters), panel[2].accuracy > 0.95, len(panel.enough().voters)
+        ([0, 1, 2], True, 3)
+        """
+        return self.panels_to_compare(costs)()
+
+    def panels_to_compare(self, costs: Mapping[Any, float] | None = None) -> Callable[[], VoterPanels]:
+        """What finds the panels, by what has been learned up to now; for the rest of the library."""
+        return panels(self, costs)
