@@ -239,9 +239,8 @@ class Engine:
             np.zeros(size) if margins else None,
             np.zeros((scored, self.k)) if scored else None,
         )
-        gaps = labels < 0
-        if gaps.any() and not all(node.takes_gaps for node in self.top.walk()):
-            play_around_gaps(self, instances, labels, gaps, outcome)
+        if labels.min(initial=0) < 0 and not all(node.takes_gaps for node in self.top.walk()):
+            play_around_gaps(self, instances, labels, outcome)
             return outcome
         if self.plain:
             self._play_plain(instances, labels, outcome)

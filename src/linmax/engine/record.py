@@ -145,9 +145,17 @@ def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> N
     record.counts[JUDGED] += 1
 
 
-@kernel(int64(RecordT, Labels, int64))
 def pass_over(record: Record, labels: np.ndarray, known: int) -> int:
     """Count trials whose scores would be overwritten anyway; returns how many classes are known after them."""
+    if labels.min(initial=0) >= 0 and labels.max(initial=-1) < known:  # as a rule
+        record.counts[JUDGED] += labels.size
+        return known
+    return int(count_met(record, labels, known))
+
+
+@kernel(int64(RecordT, Labels, int64))
+def count_met(record: Record, labels: np.ndarray, known: int) -> int:
+    """`pass_over` where some labels are missing, or name a class for the first time."""
     for t in range(labels.size):
         if labels[t] >= known:
             known = labels[t] + 1
