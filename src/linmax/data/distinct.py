@@ -11,7 +11,7 @@ __all__ = ["distinct_of"]
 
 COUNTED_RANGE = 65_536  # whole numbers in a range up to this are counted
 BITS = 32  # places that a word has where the range is short
-MANY = 32_768  # values from which on a compiled loop is worth while
+MANY = 131_072  # values from which on a compiled loop is worth while
 
 
 @kernel(int64(int64[::1], int64, int32[::1]))
