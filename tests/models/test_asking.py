@@ -106,7 +106,11 @@ def test_costs_come_before_weight() -> None:
         (lambda f: f.panel(costs=[1, 2]), "costs must be a dict"),
         (lambda f: f.ask({"nobody": "a"}), "votes: 'nobody' is not a known voter"),
         (lambda f: f.ask(["a"]), "votes must be a dict"),
-        (lambda f: f.ask({}, tolerance=-1), "tolerance must be >= 0"),
+        (lambda f: f.ask({}, tolerance=-1), "tolerance must be between 0 and 1, got -1"),
+        (lambda f: f.ask({}, tolerance=float("nan")), "tolerance must be finite, got nan"),
+        (lambda f: f.ask({}, explore=1.5), "explore must be between 0 and 1, got 1.5"),
+        (lambda f: f.ask({}, costs=dict.fromkeys([*NAMES, "nobody"], 1.0)), "costs: 'nobody' is not a known voter"),
+        (lambda f: f.panel(costs=dict.fromkeys(NAMES, float("nan"))), "costs of 'voter 0' must be finite, got nan"),
     ],
 )
 def test_bad_input_is_named(call: Any, words: str) -> None:
@@ -135,9 +139,9 @@ def test_a_learner_asks_too() -> None:
     learner = linmax.Learner("perceptron", discover="labels", thresholds=False)
     for label in ["a", "b"] * 4:
         learner.learn({"x": 1.0}, votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
-    assert learner.ask({}, attributes={"x": 1.0}) == "anna"
-    assert learner.ask({"anna": "a"}, costs={"anna": 1, "ben": 2, "carl": 0}) is None
-    assert learner.ask({"anna": None}, voters=["anna", "carl"]) == "carl"
+    assert learner.ask({}, attributes={"x": 1.0}, tolerance=0) == "anna"
+    assert learner.ask({"anna": "a"}, costs={"anna": 1, "ben": 2, "carl": 0}, tolerance=0) is None
+    assert learner.ask({"anna": None}, voters=["anna", "carl"], tolerance=0) == "carl"
     with pytest.raises(ValueError, match="'dora' is not a known voter"):
         learner.ask({"dora": "a"})
 

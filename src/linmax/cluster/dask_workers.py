@@ -210,4 +210,6 @@ def workers_of(client: Any) -> Workers:
             "client is asynchronous, and fitting waits for its results; give a client made with asynchronous=False, or "
             "call from a thread: await asyncio.to_thread(...)"
         )
+    if getattr(client, "status", "") in ("closed", "closing"):
+        raise ValueError(f"client is {client.status}; give one that is connected, or None for this process")
     return OnDask(client)

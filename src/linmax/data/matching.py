@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.blocks import missing
+from linmax.data.blocks import missing, silent_votes
 from linmax.data.distinct import distinct_of
 from linmax.data.labels import labels_with_gaps
 from linmax.data.votes import Ballots
@@ -125,7 +125,7 @@ def _alike(strange: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
 
 def _counts(vote: Any, abstain: Any) -> bool:
     """Whether a vote is none that abstains."""
-    return not missing(vote) and not (abstain is not None and vote == abstain)
+    return not missing(vote) and vote not in silent_votes(abstain)
 
 
 def _column(ballots: Ballots, i: int) -> str:

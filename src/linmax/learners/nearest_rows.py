@@ -20,7 +20,7 @@ from numba import boolean, int64, types
 
 from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
-from linmax.data.scaling import STEADY
+from linmax.data.scaling_rows import STEADY
 from linmax.jit.compiling import kernel
 from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, renamed
 from linmax.learners.mixing import Mixture, Placement

@@ -191,12 +191,16 @@ class Csv(ScratchFormat):
         try:
             header = next(reader, [])
             cells: list[list[Any]] = [[] for _ in header]
+            line = reader.line_num + 1
             for row in reader:
+                first, line = line, reader.line_num + 1
                 if not row and len(header) != 1:
                     continue  # a blank line
                 if len(row) != len(header):
-                    told = f"{len(row)} fields where the header has {len(header)}"
-                    raise ValueError(f"{source.name}, line {reader.line_num}: {told}")
+                    what = "fields" if len(row) != 1 else "field"
+                    self.refuse(source.name, first, f"{len(row)} {what} where the header has {len(header)}")
+                    continue
+                self.lines.append(first)
                 for column, field in zip(cells, row, strict=True):
                     column.append(met.setdefault(field, field))  # equal fields share one object
         except csv.Error as error:

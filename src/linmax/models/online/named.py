@@ -17,7 +17,7 @@ from linmax.engine.one_trial.path import OneTrialPath
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.candidates import NeedsCandidates
-from linmax.models.online.reading import Given, Reading, numbered
+from linmax.models.online.reading import Given, Reading, numbered, said
 from linmax.models.weights import Weights
 
 __all__ = ["Named"]
@@ -152,7 +152,7 @@ class Named:
             for name in met:
                 if name not in names:
                     names[name] = len(names)
-        for name in [*voted.values(), *(c for row in rated.values() for c in row)]:
+        for name in [*said(voted).values(), *(c for row in rated.values() for c in row)]:
             self._class(name)
         return Layout(len(self._voters), len(self._raters), 0, len(self._attributes), self._engine.layout.constant)
 
@@ -197,6 +197,6 @@ class Named:
         """The classes not yet known that votes make known, in the order of the voters."""
         if not self._engine.settings.by_votes:
             return []
-        fresh = {name: choice for name, choice in votes.items() if choice not in self._known}
+        fresh = {name: choice for name, choice in said(votes).items() if choice not in self._known}
         order = sorted(fresh, key=lambda name: self._voters.get(name, len(self._voters)))
         return [choice.item() if isinstance(choice, np.generic) else choice for choice in map(fresh.get, order)]
