@@ -150,18 +150,9 @@ def pass_over(record: Record, labels: np.ndarray, known: int) -> int:
     if labels.min(initial=0) >= 0 and labels.max(initial=-1) < known:  # as a rule
         record.counts[JUDGED] += labels.size
         return known
-    return int(count_met(record, labels, known))
-
-
-@kernel(int64(RecordT, Labels, int64))
-def count_met(record: Record, labels: np.ndarray, known: int) -> int:
-    """`pass_over` where some labels are missing, or name a class for the first time."""
-    for t in range(labels.size):
-        if labels[t] >= known:
-            known = labels[t] + 1
-        elif labels[t] >= 0:
-            record.counts[JUDGED] += 1
-    return known
+    highest = np.maximum.accumulate(np.append(known - 1, labels))  # before each trial, and at the end
+    record.counts[JUDGED] += np.count_nonzero((labels >= 0) & (labels <= highest[:-1]))
+    return int(highest[-1]) + 1
 
 
 @kernel(types.void(RecordT, Matrix, Labels, int64))
