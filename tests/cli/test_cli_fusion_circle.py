@@ -298,7 +298,7 @@ def test_ids_that_count_and_marks_without_labels_are_refused(tmp_path, capsys) -
         (["--costs", "costs.json"], "--costs goes with --ask and --html; add --ask ROWS or --html FILE"),
         (["--tolerance", "0.1"], "--tolerance goes with --ask"),
         (["--ask", "40"], "--ask must be 2 or more and leave rows to ask about one by one, got 40 of 40 rows"),
-        (["--ask", "10", "--tolerance", "-1"], "--tolerance must be >= 0"),
+        (["--ask", "10", "--tolerance", "-1"], "--tolerance must be between 0 and 1"),
     ):
         assert main(["fuse", str(path), "--ignore", "id", *option]) == 2
         shown = capsys.readouterr()

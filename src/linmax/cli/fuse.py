@@ -60,7 +60,7 @@ FUSE_KERNELS = (
     "models.calibration:likeliest",
     "models.fusion.comparison:count_trials",
     "engine.record:keep_table engine.record:note_all",
-    "models.fusion.recent:keep_trials",
+    "models.asking.recent:keep_trials",
     "core.linear_max:longest_row",
     "data.labels:name_numbers data.distinct:place_values",
 )  # what the default learner needs

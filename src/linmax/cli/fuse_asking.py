@@ -49,7 +49,7 @@ def check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
         if arguments.tolerance is not None:
             raise ValueError("--tolerance goes with --ask; add --ask ROWS, or leave it out")
         return
-    from linmax.util.checks import at_least
+    from linmax.models.asking.asking import read_share
 
     if trials.scores is not None:
         raise ValueError("--ask is about votes, and these are scores; leave it out")
@@ -59,12 +59,12 @@ def check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
             f"--ask must be 2 or more and leave rows to ask about one by one, got {arguments.ask} of "
             f"{counted(rows, 'row')} with a label"
         )
-    at_least("--tolerance", TOLERANCE if arguments.tolerance is None else arguments.tolerance, 0.0, "0")
+    read_share("--tolerance", TOLERANCE if arguments.tolerance is None else arguments.tolerance)
 
 
 def _check_costs(arguments: argparse.Namespace, trials: FuseTable) -> None:
     """Refuse costs that nothing asks for, of raters, or that miss a voter."""
-    from linmax.models.asking import read_costs
+    from linmax.models.asking.question import read_costs
 
     if arguments.ask is None and arguments.html is None:
         raise ValueError("--costs goes with --ask and --html; add --ask ROWS or --html FILE, or leave it out")

@@ -43,6 +43,8 @@ from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine
+from linmax.models.asking.asking import Asking
+from linmax.models.asking.recent import Recent
 from linmax.models.columns import Columns
 from linmax.models.fusion.online import OnLineFusion
 from linmax.models.model import Model
@@ -171,11 +173,17 @@ def _merge_learners(
         merged, classes, Columns(voters, raters, attributes), mistakes, [learner.model for learner in learners]
     ).state()
     description = learners[0].state()[0] | {
+        "asking": {},
         "model": header,
         "max_pending": max(learner.max_pending for learner in learners),
         "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
     }
-    return Learner.from_state(description, arrays)
+    found = Learner.from_state(description, arrays)
+    kept = [learner._asked().recent for learner in learners]
+    if all(recent.told for recent in kept) and not (raters or attributes):
+        maps = zip(kept, voter_maps, class_maps, strict=False)
+        found._asking = Asking(Recent.joined(list(maps), len(voters)))
+    return found
 
 
 def _merge_models(

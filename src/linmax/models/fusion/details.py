@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from linmax.models.asking import order_by_worth
+from linmax.models.asking.panel import VoterPanels, panel_of
+from linmax.models.asking.question import order_by_worth
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
-from linmax.models.fusion.panel import VoterPanels, panel_of
 from linmax.models.model import Model
 
 __all__ = ["Change", "Details"]

@@ -72,9 +72,10 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray, weight: np.ndarr
     else:
         model = state.model
         not_this = labels_meant(wrong, model.classes).tolist()[0]
-        table = model.scores(state.known(state.laid_out(later(fusion, state, row))))[:, : len(model.known)]
-        given = model.own_probabilities(table)[0].tolist() if table.size else []
-        shares = dict(zip(model.known, given, strict=True))
+        judge, part, _ = state.judge_of(later(fusion, state, row))
+        table = judge.scores(part)[:, : len(judge.known)]
+        given = judge.own_probabilities(table)[0].tolist() if table.size else []
+        shares = dict(zip(judge.known, given, strict=True))
         number = state.tally.trials
     label = another(shares, not_this, WRONG_STREAM, number) if state is None or not_this in shares else None
     if label is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.data.labels import label_array, unique_labels
 from linmax.data.matching import labels_meant
-from linmax.models.asking import read_costs
+from linmax.models.asking.question import read_costs
 from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY
 from linmax.models.fusion.details import Details
 from linmax.models.fusion.frugal import Frugal
