@@ -11,6 +11,7 @@ import numpy as np
 
 from linmax.core.contract import KNOWN
 from linmax.data.experts import Experts
+from linmax.data.id_votes import IdWatch
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
@@ -47,6 +48,7 @@ class FusionState:
     asking: Asking = field(default_factory=Asking)
     diversity: RaterDiversity = field(default_factory=RaterDiversity)
     logit: LogitRival = field(default_factory=LogitRival)
+    ids: IdWatch = field(default_factory=IdWatch)
     _reader: RowReader | None = field(default=None, init=False)
     _newcomer: Engine | None = field(default=None, init=False)  # until something is learned
 

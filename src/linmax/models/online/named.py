@@ -9,6 +9,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
+from linmax.data.id_votes import IdWatch
 from linmax.data.normalisation import Normaliser
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.choice import may_have_path
@@ -40,6 +41,7 @@ class Named:
         )
         self._model.columns = Columns(self._voters, self._raters, self._attributes)
         self._bounded, self._from_zero = self._model.bounded, self._engine.from_zero
+        self._ids = IdWatch()
         self._renamed()
 
     def _renamed(self) -> None:

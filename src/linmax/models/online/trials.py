@@ -106,6 +106,8 @@ class NamedTrials(FrugalTrials):
 
     def _learn(self, given: Given, label: Hashable, served: Hashable = UNSET, weight: float = 1.0) -> Any:
         self._alone()
+        if not self.fixed:
+            self._ids.see(self.trials, given.votes, self._places, label)
         place = -1 if no_label(label) else self._known.get(label, -1)
         if place >= 0 and weight == 1.0 and self._asking.choice is not None:
             number = self._learned_by_few(given, place, None if served is UNSET else self._places.get(served, -1))
