@@ -310,3 +310,26 @@ def test_lines_that_cannot_be_read_cost_no_others(kind, text, columns, lines, re
     assert (table.columns, table.lines, [line for _, line, _ in table.refusals.first]) == (columns, lines, refused)
     with pytest.raises(ValueError, match=f"line {refused[0]}: "):
         read_table(io.BytesIO(text.encode()), kind, strict=True)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_header_within_the_data_is_no_row(newline, quote, tmp_path):
+    header = newline.join([",".join(f"{quote}{name}{quote}" for name in ("a", "b", "y")), ""])
+    rows = [newline.join([f"{t % 7},{t * 5 % 11},{'pq'[t % 2]}", ""]) for t in range(6000)]
+    whole, joined = tmp_path / "whole.csv", tmp_path / "joined.csv"
+    whole.write_text("".join([header, *rows]), newline="")
+    joined.write_text("".join([header, header, *rows[:150], header, header, *rows[150:], header]), newline="")
+    models = []
+    for path in (whole, joined):
+        model = linmax.streams.StreamModel("perceptron")
+        batches = linmax.stream(path, model=model)
+        for batch in batches:
+            model.learn(batch)
+        model.save(tmp_path / "model.linmax")
+        models.append((model.classes, model.trials, (tmp_path / "model.linmax").read_bytes()))
+    assert models[0] == models[1]
+    assert "4 lines are the header again, and left out: line 2, 153, 154, 6,005." in batches.remarks()
+    table = read_table(joined)
+    assert table.columns == read_columns(whole)
+    assert table.refusals.counts == {"the header again": 4}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -335,3 +336,22 @@ def test_the_command_reads_who_was_not_asked(tmp_path: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert main([*command, "--ask", "60"]) == 2
     assert "'voter 4' was not asked in row 1" in capsys.readouterr().err
+
+
+@pytest.mark.small
+def test_what_is_said_so_far_is_read_as_in_predict():
+    learner = linmax.Learner("perceptron", thresholds=False)
+    fusion = linmax.VoteFusion("perceptron", thresholds=False)
+    for label in [1, 2] * 5:
+        learner.learn(votes={"anna": label, "ben": 1, "carl": 2}, label=label)
+        fusion.partial_fit({"anna": [label], "ben": [1], "carl": [2]}, [label])
+    for said in ("1", 1.0, "1.0"):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert learner.ask({"anna": said}, tolerance=0) is learner.ask({"anna": 1}, tolerance=0)
+            assert learner.ask({"ben": said}, tolerance=0) == learner.ask({"ben": 1}, tolerance=0) == "anna"
+        assert bool(told) is isinstance(said, str)
+    with pytest.raises(TypeError, match=r"\[1\] of 'anna' is not hashable; a vote is one class"):
+        learner.ask({"anna": [1]})
+    with pytest.raises(TypeError, match=r"votes: \[1\] of 'anna' is not one vote"):
+        fusion.ask({"anna": [1]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -13,7 +12,6 @@ __all__ = ["VOTES_SHOWN", "are_ids", "leave_out", "match", "never_a_class", "of_
 
 ROWS_OF_IDS = 20  # in which a column of ids shows
 VOTES_SHOWN = 3
-AROUND = string.punctuation + string.whitespace
 
 
 def match(voters: Columns, classes: Sequence[Any]) -> list[str]:
@@ -68,9 +66,10 @@ def of_strange_votes(outside: Counter[Any], known: Collection[Any], what: str) -
 
 def _nearly(outside: Counter[Any], known: Collection[Any]) -> list[str]:
     """What to say of votes that differ from a class in case or punctuation only."""
-    meant = {_bare(name): name for name in known if isinstance(name, str) and _bare(name)}
-    near = {vote: meant[_bare(vote)] for vote in outside if isinstance(vote, str) and _bare(vote) in meant}
-    if not near or len(meant) < len(known):
+    from linmax.data.matching import near_misses
+
+    near = near_misses(outside, known)
+    if not near:
         return []
     count = sum(outside[vote] for vote in near)
     vote = max(near, key=lambda one: outside[one])
@@ -79,8 +78,3 @@ def _nearly(outside: Counter[Any], known: Collection[Any]) -> list[str]:
         f"{count:,d} of these {be} a class but for case or punctuation, such as {vote!r} for {near[vote]!r}; written "
         f"like the labels, {them} as votes."
     ]
-
-
-def _bare(text: str) -> str:
-    """A text without case and what may stand around it."""
-    return text.strip(AROUND).casefold()

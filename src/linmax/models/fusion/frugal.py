@@ -162,8 +162,10 @@ def _asked(state: FusionState, votes: Any) -> np.ndarray:
         raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
     voter = {name: place for place, name in enumerate(state.voters)}
     asked = np.zeros(len(voter), bool)
-    for given in votes:
+    for given, vote in votes.items():
         name = str(given)
+        if vote.__hash__ is None:
+            raise TypeError(f"votes: {vote!r} of {given!r} is not one vote; give {{voter: vote}} of one instance")
         if name in voter:
             asked[voter[name]] = True
         elif name not in state.sides.names:

@@ -59,6 +59,8 @@ class Inquiry:
         for name, vote in self.said.items():
             if vote.__hash__ is None:
                 raise TypeError(f"votes: {vote!r} of {name!r} is not hashable; a vote is one class")
+        if candidates is None:
+            self.said = learner._reading.read(None, self.said, None).votes
 
     @property
     def changes(self) -> bool:
