@@ -98,12 +98,12 @@ def test_the_same_questions_and_answers(learner: str, seed: int) -> None:
 
 def test_costs_change_the_questions_and_both_change_them_alike() -> None:
     both = Both()
-    rows, labels = jury(5, 120)
-    for row, label in zip(rows[:40], labels[:40], strict=True):
+    rows, labels = jury(5, 140)
+    for row, label in zip(rows[:60], labels[:60], strict=True):
         both.learn(row, label)
     dear = {f"v{i}": float(1 + 9 * (i % 2)) for i in range(6)}
     spent = []
-    for t, (row, label) in enumerate(zip(rows[40:], labels[40:], strict=True)):
+    for t, (row, label) in enumerate(zip(rows[60:], labels[60:], strict=True)):
         heard = both.asked(
             row, costs=dear if t % 40 < 20 else None, tolerance=(0.01, 0.05, 0.0)[t % 3 if t > 60 else 0]
         )
@@ -190,6 +190,19 @@ def test_labels_that_came_late_or_are_wrong_are_kept_as_any() -> None:
             both.learn(row, label)
     assert both.learner.panel().to_dict() == both.fusion.panel().to_dict()
     both.asked(rows[0], tolerance=0.02)
+
+
+@pytest.mark.small
+def test_all_are_asked_before_there_is_something_to_choose_by() -> None:
+    rows, labels = jury(7, 60)
+    both, calls = Both("winnow(1.2)"), []
+    both.learn(rows[0], labels[0])
+    for row, label in zip(rows[1:], labels[1:], strict=True):
+        heard = both.asked(row, tolerance=0.2, explore=0.0)
+        calls.append(len(heard))
+        both.learn(heard, label)
+    assert calls[:49] == [6] * 49
+    assert max(calls[49:]) < 6
 
 
 def some(learner: linmax.Learner, count: int = 12) -> linmax.Learner:

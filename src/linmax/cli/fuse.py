@@ -61,8 +61,6 @@ FUSE_KERNELS = (
     "models.fusion.comparison:count_trials",
     "engine.record:keep_table engine.record:note_all",
     "models.asking.recent:keep_trials",
-    "core.linear_max:longest_row",
-    "data.labels:name_numbers data.distinct:place_values",
 )  # what the default learner needs
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 

@@ -14,7 +14,7 @@ __all__ = ["RECENT_TRIALS", "Recent"]
 
 RECENT_TRIALS = 2000  # trials kept
 FIRST_ROOM = 64  # trials for which there is room at first
-FEWEST_COMPARED = 2  # trials to compare voters on
+FEWEST_COMPARED = 50  # trials to choose a few of the voters by
 FORGET = 0.97  # of a voter's record, each time that it is asked
 FADE = 0.998  # of all records, at each trial that is not kept: who is asked seldom is judged by what was lately heard
 PACE = 0.05  # at which the usual number of those asked follows
@@ -155,7 +155,7 @@ class Recent:
 
     @property
     def enough(self) -> bool:
-        """Whether there are trials to compare voters on."""
+        """Whether there are trials to choose a few of the voters by."""
         return bool(self.marks[SIZE] >= FEWEST_COMPARED)
 
     def rows(self, voters: int = 0) -> tuple[np.ndarray, np.ndarray]:
