@@ -9,7 +9,7 @@ quality  error on held-out rows of the default learner and the averaged Perceptr
 speed    seconds a pass on 1 and 2 workers and on one core without a cluster, over jobs of growing size, beside what
          the cost model (`linmax.cluster.costs`) makes of constants measured on the smallest and the largest job; then
          the model on paper, up to 10^12 examples.
-fixed    seconds of a pass that remain when the rows go to zero: 32 and 128 shards of two rows, 10 classes, 100,000
+fixed    seconds of a pass that remain when the rows go to zero: 32, 128 and 512 shards of two rows, 10 classes, 100,000
          names, in this process and on 1 and 2 workers, those of workers and driver apart; then the model's curve up to
          64 workers.
 memory   peak memory of the workers over shards of growing size.
@@ -251,7 +251,7 @@ def fixed(screen: Console, shards: int = 32, passes: int = 9) -> dict[str, Any]:
     table = Table("where", "shards", "seconds", "workers", "driver", title="a pass over shards of two rows")
     found: dict[str, dict[str, float]] = {}
     with cluster.connect("local:1") as one, cluster.connect("local:2") as two:
-        for count in (shards, 4 * shards):
+        for count in (shards, 4 * shards, 16 * shards):
             some = [parts[place % shards] for place in range(count)]
             for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
                 plan = RunPlan(count, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}-{count}")

@@ -100,13 +100,13 @@ import json, os, threading
 import numpy as np
 from linmax.cli import beside
 from linmax.core.averages import multiple
-from linmax.engine.record import pass_over
+from linmax.data.distinct import place_few
 beside._processors = lambda: 2
 {threads}
-beside.compile_beside(("core.averages:multiple", "engine.record:pass_over"))
-hits = [sum(kernel.compiled.stats.cache_hits.values()) for kernel in (multiple, pass_over)]
+beside.compile_beside(("core.averages:multiple", "data.distinct:place_few"))
+hits = [sum(kernel.compiled.stats.cache_hits.values()) for kernel in (multiple, place_few)]
 beside._compile = None  # would fail: everything is there now
-beside.compile_beside(("core.averages:multiple", "engine.record:pass_over"))
+beside.compile_beside(("core.averages:multiple", "data.distinct:place_few"))
 print(json.dumps(hits))
 """
 

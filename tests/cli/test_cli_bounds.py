@@ -69,7 +69,7 @@ def test_svmlight_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (["data.xyz"], "'.xyz' is not known"),
         (["data.csv", "--label", "nothing"], "no column 'nothing'; it has a, y"),
         (["data.csv", "--ignore", "a"], "no column besides the label"),
-        (["ragged.csv"], "line 3: 1 fields where the header has 2"),
+        (["ragged.csv"], "line 3: 1 field where the header has 2"),
         (["empty.csv"], "no rows"),
         (["data.csv", "--learners", "percepton"], "did you mean 'perceptron'"),
     ],

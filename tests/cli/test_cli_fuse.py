@@ -144,7 +144,7 @@ def test_a_terminal_gets_colours_and_no_folded_rows(votes, monkeypatch, capsys):
         (["data.csv", "--label", "y", "--ignore", "id", "--classes", "p"], "is not among"),
         (["data.csv", "--label", "y", "--ignore", "id", "--plot", "x.bmp"], "x.bmp: the ending must be one of"),
         (["data.csv", "--label", "y", "--ignore", "id", "--model", "no/model"], "no folder no"),
-        (["ragged.csv", "--label", "y"], "line 3: 1 fields where the header has 2"),
+        (["ragged.csv", "--label", "y", "--strict"], "line 3: 1 field where the header has 2"),
         (["empty.csv", "--label", "y"], "no rows below its header"),
         (["nothing.csv", "--label", "y"], "no column 'y'"),
         (["twice.csv", "--label", "y"], "two columns 'v'"),

@@ -295,10 +295,10 @@ def test_ids_that_count_and_marks_without_labels_are_refused(tmp_path, capsys) -
     assert "'id' does not vote for labels such as '0'; leave it out with --ignore id" in capsys.readouterr().err
     for option, told in (
         (["--wrong", "label"], "--wrong label is the column of labels; name the one that says true or false"),
-        (["--costs", "costs.json"], "--costs goes with --ask; add --ask ROWS"),
+        (["--costs", "costs.json"], "--costs goes with --ask and --html; add --ask ROWS or --html FILE"),
         (["--tolerance", "0.1"], "--tolerance goes with --ask"),
         (["--ask", "40"], "--ask must be 2 or more and leave rows to ask about one by one, got 40 of 40 rows"),
-        (["--ask", "10", "--tolerance", "-1"], "--tolerance must be >= 0"),
+        (["--ask", "10", "--tolerance", "-1"], "--tolerance must be between 0 and 1"),
     ):
         assert main(["fuse", str(path), "--ignore", "id", *option]) == 2
         shown = capsys.readouterr()
@@ -353,7 +353,10 @@ def test_answers_in_an_object_of_their_own_are_votes(tmp_path, capsys) -> None:
     assert capsys.readouterr().out.split() == fusion.predict(votes).tolist()
     nested.write_text('{"answers": {"ann": "x"}, "ann": "y", "right": "x"}\n')
     assert main(["fuse", str(nested), "--label", "right"]) == 2
-    assert '\'answers\' is {"ann": "x"}, neither text, a number' in capsys.readouterr().err
+    assert (
+        "'ann' is in the object of 'answers' and outside of it; leave one out, say with --ignore answers"
+        in capsys.readouterr().err
+    )
 
 
 def test_what_is_fused_as_an_abstention_is_predicted_as_one(tmp_path, capsys) -> None:
@@ -367,7 +370,84 @@ def test_what_is_fused_as_an_abstention_is_predicted_as_one(tmp_path, capsys) ->
     )
     assert main(["predict", model, str(path)]) == 0
     shown = capsys.readouterr()
-    assert "votes.csv: 10 votes for -1, which is no class of the fusion, taken for abstentions" in shown.err
+    told = "votes.csv: 10 votes name something that is no class of the fusion, '-1' (10); they count as abstentions."
+    assert told in shown.err
     path.write_text("\n".join(["v,w,label", *[line.replace("-1", "") for line in lines]]))
     assert main(["predict", model, str(path)]) == 0
     assert capsys.readouterr().out == shown.out
+
+
+def log(path: Path, rows: list[list[str]], labels: list[str], broken: str = "") -> str:
+    """Rows as JSON lines, after every seventh a line that cannot be read."""
+    lines = []
+    for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        answers = dict(zip(NAMES, row, strict=True))
+        lines.append(json.dumps({"id": t, "answers": answers, "tools": ["x"], "ms": {"ann": 3.5}, "right": label}))
+        lines += [broken] if broken and t % 7 == 6 else []
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+def test_a_log_with_broken_lines_gives_what_the_others_give(tmp_path, capsys) -> None:
+    rows, labels = problem(120)
+    good, bad = log(tmp_path / "good.jsonl", rows, labels), log(tmp_path / "bad.jsonl", rows, labels, '{"id": ')
+    options = ["--label", "right", "--ignore", "id,tools,ms", "--learner", LEARNER]
+    models = [str(tmp_path / name) for name in ("good.linmax", "bad.linmax", "shards.linmax")]
+    assert main(["fuse", good, *options, "--model", models[0]]) == 0
+    assert main(["fuse", bad, *options, "--model", models[1], "--json", str(tmp_path / "bad.json")]) == 2
+    shown = capsys.readouterr()
+    assert "17 lines could not be read (not JSON: 17), the first of them:" in shown.out
+    assert f"{tmp_path / 'bad.jsonl'}, line 8: not JSON" in shown.out
+    assert "17 of 137 lines could not be read, more than --max-refused 0.01 allows" in shown.err
+    assert json.loads((tmp_path / "bad.json").read_text())["refused"] == 17
+    assert Path(models[0]).read_bytes() == Path(models[1]).read_bytes()
+    assert main(["fuse", bad, *options, "--max-refused", "0.2"]) == 0
+    assert main(["fuse", bad, *options, "--strict"]) == 2
+    assert "bad.jsonl, line 8: not JSON" in capsys.readouterr().err
+    assert main(["predict", models[0], bad, "--id", "id", "--as", "jsonl", "--max-refused", "0.2"]) == 0
+    shown = capsys.readouterr()
+    answers = [json.loads(line) for line in shown.out.splitlines()]
+    assert [one["line"] for one in answers] == [1 + t + t // 7 for t in range(120)]
+    assert [one["predicted"] for one in answers] == linmax.VoteFusion.load(models[0]).predict(columns(rows)).tolist()
+    assert "17 lines could not be read" in shown.err
+    assert main(["predict", models[0], bad, "--strict"]) == 2
+
+
+def test_answers_that_are_whole_numbers_in_an_object_are_votes(tmp_path, capsys) -> None:
+    rows, labels = problem(100)
+    numbers = [["abc".index(vote) for vote in row] for row in rows]
+    path = tmp_path / "votes.jsonl"
+    pairs = zip(numbers, labels, strict=True)
+    lines = [{"answers": dict(zip("tuvwxyz", row, strict=True)), "right": "abc".index(label)} for row, label in pairs]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    model = str(tmp_path / "fusion.linmax")
+    assert main(["fuse", str(path), "--label", "right", "--learner", LEARNER, "--model", model]) == 0
+    assert "7 voters, 3 classes" in capsys.readouterr().out
+    fusion = linmax.VoteFusion(LEARNER, classes=[0, 1, 2]).fit(numbers, ["abc".index(label) for label in labels])
+    assert linmax.VoteFusion.load(model).report().to_dict()["mistakes"] == fusion.report().to_dict()["mistakes"]
+
+
+def test_who_names_no_class_of_the_fusion_abstains_and_almost_naming_one_is_told(tmp_path, capsys) -> None:
+    rows, labels = problem()
+    for t in range(0, 400, 10):  # many refuse at once
+        rows[t] = ["N/A"] * 5 + ["B.", "c"]
+    said, model, out = write(tmp_path / "votes.csv", rows, labels[:300] + [""] * 100), "m.linmax", tmp_path / "out.csv"
+    fuse(said, "--model", str(tmp_path / model), "--predictions", str(out))
+    near = "40 of these are a class but for case or punctuation, such as 'B.' for 'b'; written like the labels, they"
+    assert near in capsys.readouterr().out
+    assert main(["predict", str(tmp_path / model), said, "--output", "probabilities"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[301:] == out.read_text().splitlines()[1:]
+    assert "votes.csv: 240 votes name something that is no class of the fusion, 'N/A' (200), 'B.' (40)" in shown.err
+    fusion = linmax.VoteFusion.load(tmp_path / model)
+    assert fusion.abstain == {"N/A", "B."}
+    assert fusion.predict(columns(rows[300:])).tolist() == [line.split(",")[1] for line in shown.out.splitlines()[301:]]
+    more = write(tmp_path / "more.csv", [["B.", *row[1:]] for row in rows], ["B."] * 200 + labels[200:])
+    fuse(more, "--start", str(tmp_path / model), "--model", str(tmp_path / model))
+    assert linmax.VoteFusion.load(tmp_path / model).abstain == {"N/A"}
+    new = write(tmp_path / "new.csv", [["fox"] * 7], [""])
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / model), new]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.split() == ["fox"]
+    assert "1 row answered with a class that the fusion had never met: 'fox' (1); if it means" in shown.err

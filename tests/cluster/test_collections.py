@@ -272,19 +272,23 @@ def test_the_command_says_what_it_took_for_the_label_and_which_lines_it_refused(
 
 
 def test_who_interrupts_leaves_nothing_on_the_workers(client, monkeypatch):
+    runs = []
+
     def interrupted(self, tasks, watch=None):
+        runs.append(self.run)
         raise KeyboardInterrupt
 
     def left():
-        return [
-            key for key in client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)) if "linmax" in key
-        ]
+        """The tasks of this run alone: other tests may still hold theirs."""
+        tasks = client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks)))
+        return [key for key in tasks if runs[0] in key]
 
     mine = split(TABLE).persist()
     monkeypatch.setattr(OnDask, "gather", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         cluster.fit(LEARNER, mine, client=client, reading={"label": "kind"})
-    until = time.monotonic() + 30
+    client.submit(int).result()  # what was sent before it has been taken in
+    until = time.monotonic() + 60
     while left() and time.monotonic() < until:
         time.sleep(0.05)
     assert left() == []
@@ -319,3 +323,100 @@ def test_an_adaptive_cluster_gets_as_many_tasks_as_it_may_have_workers():
         assert OnDask(client).count == 3
     assert bits(result.model) == bits(cluster.fit(LEARNER, split(TABLE), passes=2, reading={"label": "kind"}).model)
     assert Here().count == 1
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64", "float64"])
+def test_labels_beyond_what_floats_tell_apart_stay_apart(kind):
+    labels = np.array([2**60, 2**60 + 1, 2**60 + 2])[NUMBERS] if kind != "float64" else NUMBERS - 0.5
+    y = split(pd.Series(labels.astype(kind), name="kind"))
+    model = cluster.DaskClassifier(LEARNER, passes=3).fit(split(FRAME), y)
+    assert model.classes_.tolist() == sorted(set(labels.tolist()))
+    assert (model.predict(split(FRAME)) == y).compute().mean() > 0.85
+
+
+def test_a_classifier_tells_which_columns_it_had(client):
+    y = split(pd.Series(NAMES, name="kind"))
+    for fitted in (
+        cluster.DaskClassifier(LEARNER).fit(split(FRAME), y),
+        cluster.DaskClassifier(LEARNER, reading={"label": "kind"}).fit(split(TABLE)),
+        cluster.DaskClassifier(LEARNER).fit(FRAME, NAMES),
+    ):
+        assert fitted.feature_names_in_.tolist() == ["p", "q", "r"]
+        assert fitted.n_features_in_ == 3
+    fitted.fit(da.from_array(X, chunks=(40, 3)), NUMBERS)
+    assert fitted.n_features_in_ == 3
+    assert not hasattr(fitted, "feature_names_in_")
+
+
+def test_what_cannot_be_learned_from_is_said_in_terms_of_dask(client):
+    frame = split(TABLE)
+    one, many = dask.delayed(TABLE).persist(), client.submit(lambda: TABLE)
+    for wrong, error, reason in [
+        (frame["p"], TypeError, "a Dask Series is one column; give the pair"),
+        (
+            db.from_sequence([(1.0, "a")] * 4, npartitions=2),
+            ValueError,
+            r"lines of text or records \(dicts\), got tuple",
+        ),
+        (
+            (da.from_array(X, chunks=(40, 3)) + 1j, NUMBERS),
+            ValueError,
+            "X has complex numbers, and attributes are real",
+        ),
+        (frame.persist(), ValueError, "shard 0 is held by the workers of a Dask client; give this client"),
+        ([TABLE, one], ValueError, "shard 1 is held by the workers of a Dask client; give this client"),
+        ([TABLE, TABLE, many], ValueError, "shard 2 is held by the workers of a Dask client; give this client"),
+    ]:
+        with pytest.raises(error, match=reason):
+            cluster.fit(LEARNER, wrong)
+    for given in (frame.persist(), [one], [many]):
+        assert cluster.fit(LEARNER, given, client=client, reading={"label": "kind"}).model.trials == 120
+
+
+def test_a_client_that_was_closed_is_called_that():
+    options = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as local, distributed.Client(local) as closed:
+        pass
+    with pytest.raises(ValueError, match="client is closed; give one that is connected"):
+        cluster.fit(LEARNER, [TABLE], client=closed)
+
+
+def test_rows_that_are_left_out_are_told_of(client):
+    weights = np.where(np.arange(120) == 50, np.nan, 1.0)
+    given = (split(FRAME), split(pd.Series(NAMES, name="kind")), split(pd.Series(weights)))
+    for where in (None, client):
+        with pytest.warns(
+            UserWarning, match=r"partition 1: .*the weight is not a finite number.*1 row could not be read"
+        ):
+            result = cluster.fit(LEARNER, given, client=where)
+        assert result.refused == {"partition 1": 1}
+        assert result.model.trials == 119
+    with pytest.raises(cluster.ShardError, match="the weight is not a finite number"):
+        cluster.fit(LEARNER, given, reading={"strict": True})
+    dated = cluster.fit(LEARNER, split(TABLE.assign(day=pd.Timestamp("2024-01-01"))), reading={"label": "kind"})
+    assert dated.refused == {}
+    assert dated.notes == ["The label is 'kind'; columns: 3 numbers.", "Ignored, being dates or times: 'day'."]
+
+
+def test_columns_of_other_types_are_named_with_the_remedy():
+    other = TABLE[60:].assign(q=TABLE.q[60:].astype(str))
+    with pytest.raises(cluster.ShardError, match="of shard 1 and shard 0 differ: q, which only one .* the same types"):
+        cluster.fit(LEARNER, [TABLE[:60], other], reading={"label": "kind"})
+
+
+@pytest.mark.parametrize("learner", [LEARNER, "auto"])
+def test_partitions_that_differ_in_all_that_may_differ(learner, client):
+    """No rows, a label that only one has, other types of numbers, columns in another order, nulls, categories."""
+    colours = TABLE.assign(colour=pd.Categorical(np.where(X[:, 0] > 0, "red", "blue")))
+    parts = [
+        colours[:0],
+        colours[:40].assign(kind="z"),
+        colours[40:80].astype({"p": "float32", "colour": "string"}),
+        colours[80:].iloc[:, ::-1].assign(q=colours.q[80:].where(colours.p[80:] > 0)),
+    ]
+    frame = dd.from_delayed([dask.delayed(part) for part in parts], meta=colours[:0], verify_meta=False)
+    here = cluster.fit(learner, frame, passes=2, reading={"label": "kind"}).model
+    assert bits(cluster.fit(learner, frame, client=client, passes=2, reading={"label": "kind"}).model) == bits(here)
+    assert bits(cluster.fit(learner, parts, passes=2, reading={"label": "kind"}).model) == bits(here)
+    assert (here.trials, sorted(here.classes), sorted(here.dense_names)) == (240, [*"abcz"], [*"pqr"])
+    assert set(here.attributes) >= {"p", "q", "r", "colour=blue", "colour=red"}

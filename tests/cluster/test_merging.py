@@ -563,6 +563,16 @@ def test_command(tmp_path, capsys):
     assert table(StreamModel.load(paths[2])) == table(expected)
 
 
+def test_the_command_names_the_files_that_differ(tmp_path, capsys):
+    for name, learner in [("one", "perceptron"), ("two", "pa")]:
+        taught(learner, 2, 5).save(tmp_path / f"{name}.linmax")
+    files = [str(tmp_path / f"{name}.linmax") for name in ("one", "two")]
+    assert main(["merge", *files, "-o", str(tmp_path / "out.linmax")]) != 0
+    assert f"the same learner: {files[1]} has 'pa', {files[0]} 'perceptron'" in capsys.readouterr().err
+    assert main(["merge", files[0], "-o", str(tmp_path / "out.linmax")]) == 0
+    assert "perceptron from 1 model:" in capsys.readouterr().out
+
+
 def test_command_refuses(tmp_path, capsys):
     model, learner, out = (str(tmp_path / name) for name in ("model", "learner", "out"))
     read(NORTH).save(model)

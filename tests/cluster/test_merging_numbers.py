@@ -8,6 +8,7 @@ from linmax.streams import StreamModel
 
 import linmax
 from linmax import merge
+from linmax.cluster import groups
 from linmax.cluster.merging import merge_since
 from linmax.jit.compiling import JIT
 from linmax.learners.mixing import mix_learned
@@ -64,6 +65,36 @@ def test_weights_by_what_each_learned_since_the_start():
     both = (WHOLE, *mix_learned((1, 3), [(one, 0.4), (two, 0.6)], start))
     in_turn = mix_learned((1, 3), [(both, 0.5), (parts[2], 0.5)], start)
     assert np.allclose(at_once, in_turn)
+
+
+@pytest.mark.small
+def test_the_last_mixture_of_a_pass_goes_further_where_several_learned():
+    start = (WHOLE, np.array([[1.0, 2.0, 3.0]]), np.array([[0.5, 0.5, 0.5]]))
+    one = (WHOLE, np.array([[4.0, 2.0, 3.5]]), np.array([[0.1, 0.5, 0.5]]))
+    two = (WHOLE, np.array([[2.0, 6.0, 3.5]]), np.array([[0.1, 0.25, 0.5]]))
+    parts = [(one, 0.5), (two, 0.5)]
+    mixed, variances = mix_learned((1, 3), parts, start)
+    further, same = mix_learned((1, 3), parts, start, last=True)
+    assert np.array_equal(variances, same)
+    assert np.allclose(mixed, [[3.0, 6.0, 3.5]])
+    assert np.allclose(further, [[1.0 + 1.5 * 2.0, 6.0, 3.5]])  # both learned as much; one alone; nobody
+    assert np.array_equal(mix_learned((1, 3), parts, None, last=True), mix_learned((1, 3), parts, None))
+    alone = mix_learned((1, 3), [(one, 1.0)], start, last=True)
+    assert np.allclose(alone[0], one[1])
+
+
+@pytest.mark.small
+def test_only_the_top_of_the_tree_ends_a_pass(monkeypatch):
+    seen = []
+
+    def watched(*arguments):
+        seen.append(arguments[-1])
+        return merge_since(*arguments)
+
+    monkeypatch.setattr(groups, "merge_since", watched)
+    parts = [table(20, seed) for seed in range(6)]
+    linmax.cluster.fit("auto(dense)", parts, reading={"format": "csv"})
+    assert seen == [False, False, True]
 
 
 @pytest.mark.small

@@ -472,7 +472,7 @@ def test_what_a_fusion_of_shards_refuses():
     for wrong, error, reason in [
         ({"passes": 2}, ValueError, "passes=2: a fusion learns from each trial once"),
         ({"hash_bits": 8}, ValueError, "hash_bits=8: a fusion has options of its own"),
-        ({"reading": {"strict": True}}, TypeError, "no option 'strict'; there are label, ignore, format"),
+        ({"reading": {"weight": "w"}}, TypeError, "no option 'weight'; there are label, ignore, format"),
         ({"reading": {"ignore": "id"}}, TypeError, r"try \['id'\]"),
         ({"reading": {"label": "answer"}}, ShardError, "no column 'answer' among v0"),
         ({"reading": {"ignore": ["id"]}}, ShardError, "no column 'id' to ignore among v0"),
@@ -481,6 +481,29 @@ def test_what_a_fusion_of_shards_refuses():
             fit(VoteFusion(), [votes], **wrong)
     with pytest.raises(ShardError, match="a shard of votes must be a file, a table, or a pair"):
         fit(VoteFusion(), [["a b c"]])
+
+
+@pytest.mark.small
+def test_lines_of_a_table_of_votes_that_cannot_be_read_are_counted(tmp_path):
+    import pandas as pd
+
+    from linmax.cluster import ShardError, fit
+
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    pd.DataFrame(columns_of(VOTES[:40]) | {"label": LABELS[:40]}).to_csv(good, index=False)
+    lines = good.read_text().splitlines()
+    bad.write_text("\n".join([*lines[:9], "a,b", *lines[9:], "c"]))
+    expected, result = fit(VoteFusion(), [str(good)]), fit(VoteFusion(), [str(bad)])
+    new = columns_of(NEW)
+    np.testing.assert_array_equal(result.model.predict_proba(new), expected.model.predict_proba(new))
+    (counts,) = result.passes[0].shards
+    assert (counts.trials, counts.refused) == (40, 2)
+    assert "bad.csv, line 10: 2 fields where the header has" in counts.first_refused
+    with pytest.raises(ShardError, match=r"bad.csv, line 10: 2 fields"):
+        fit(VoteFusion(), [str(bad)], reading={"strict": True})
+    bad.write_text("\n".join([lines[0], "a,b", "c"]))
+    with pytest.raises(ShardError, match=r"not one of 2 lines could be read; .*bad.csv, line 2: 2 fields"):
+        fit(VoteFusion(), [str(bad)])
 
 
 @pytest.mark.small

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compare import CASES, Case, Problem, problem, problems
 from linmax import LinearThreshold, experts, rules, run
 from linmax.core.contract import KNOWN, LARGEST
-from linmax.core.linear_max import top_two
+from linmax.core.linear_max import longest_row, top_two
 from linmax.jit.compiling import JIT
 
 TRIALS = 40 if JIT else 8
@@ -223,3 +223,11 @@ def test_problem_and_library_agree_on_the_layout() -> None:
     layout = given.instances.layout
     assert (layout.voters, layout.raters, layout.dense, layout.sparse) == (2, 2, 3, 3)
     assert given.instances.attribute_names == ("rater 0:0", "rater 0:1", "rater 0:2", "0", "-0", "0:1")
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("many", [1, 1000])
+@pytest.mark.parametrize(("starts", "longest"), [([], 0), ([3], 0), ([3, 3], 0), ([0, 4], 4), ([2, 5, 5, 12, 13], 7)])
+def test_the_longest_row_is_found(starts: list[int], longest: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linmax.core.linear_max.MANY", many)
+    assert longest_row(np.array(starts, np.int64)) == longest

@@ -20,6 +20,7 @@ from linmax.data.distinct import distinct_of
         np.array([64, 0, 5, 64]) - 9,
         np.array([2**63 + 1, 2**63], np.uint64),
         np.array([-(2**62), -(2**62) + 3]),
+        np.array([-(2**63), 2**63 - 1]),
         np.array([True, False, True]),
         np.array([1.5, -0.0, 1.5]),
         np.array(["b", "a", "b"]),
@@ -34,3 +35,14 @@ def test_distinct_values_are_those_of_numpy(array):
     np.testing.assert_array_equal(places, inverse.reshape(array.shape))
     assert values.dtype == array.dtype
     assert [type(value) for value in values.tolist()] == [type(value) for value in expected.tolist()]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("late", [-1, 0, 31, 32, 70_000, -(2**63), 2**63 - 1])
+def test_many_values_are_placed_as_few_are(late, monkeypatch):
+    monkeypatch.setattr("linmax.data.distinct.MANY", 1)
+    array = np.append(np.arange(70) % 5, late)
+    values, places = distinct_of(array)
+    expected, inverse = np.unique(array, return_inverse=True)
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(places, inverse)

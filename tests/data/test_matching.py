@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -177,3 +179,13 @@ def test_run_refuses_votes_and_labels_of_two_kinds() -> None:
     instances = linmax.experts(votes=[["a", ""], ["b", "b"]])
     assert (instances.names, instances.votes.tolist()) == (("a", "b"), [[0, -1], [1, 1]])
     assert linmax.run("perceptron", instances, ["a", "b"]).model.classes == ["a", "b"]
+
+
+def test_votes_that_are_a_label_but_for_case_or_punctuation_are_told():
+    labels = ["A", "B", "C", "D"] * 10
+    votes = {"ann": labels, "bob": [f"{label}." if t % 3 else label.lower() for t, label in enumerate(labels)]}
+    with pytest.warns(UserWarning, match=r"'A.' is never a label, but 'A' is, .* punctuation only, as are 7 others"):
+        linmax.VoteFusion("perceptron").fit(votes, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        linmax.VoteFusion("perceptron").fit({"ann": ["a", "A"] * 15, "bob": ["a", "Z"] * 15}, ["a", "A"] * 15)

@@ -23,7 +23,7 @@ from linmax.cli import main
 from linmax.io import formats
 from linmax.io.formats import FORMATS, endings, format_class, format_of, register_format
 from linmax.io.formats.base import StreamFormat
-from linmax.io.reader import read_columns
+from linmax.io.reader import read_columns, read_table
 
 PAIRS = '''
 from linmax.io import parsing
@@ -189,7 +189,7 @@ def test_types_are_kept(tmp_path):
     [
         ("t.jsonl", b'{"a": 1}\n[1]\n', "t.jsonl, line 2: not a JSON object"),
         ("t.jsonl", b'{"a": 1}\n\n{"a"\n', "t.jsonl, line 3: not JSON"),
-        ("t.jsonl", b'{"a": [1, 2]}\n', r"line 1: 'a' is \[1, 2\], neither text.*take it out"),
+        ("t.jsonl", b'{"a": [1, 2]}\n', r"line 1: 'a' is \[1, 2\], neither text.*leave it out with --ignore a"),
         ("t.csv", b'a,b\n1,"2\n3,4\n', "cannot be read: unexpected end of data, at line 3; close quotes"),
         ("t.csv", b'a,b\n1,"2"3\n', "cannot be read: ',' expected after '\"', at line 2"),
         ("t.csv", b"a,b\n1,2,3\n", "t.csv, line 2: 3 fields where the header has 2"),
@@ -259,3 +259,77 @@ def test_standard_input_among_files(tmp_path, monkeypatch):
     path.write_text("1 1:1\n")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"2 2:1\n")))
     assert [row for batch in linmax.stream([path, Path("-")]) for row in batch.dicts()] == [{"1": 1.0}, {"2": 1.0}]
+
+
+def objects(*rows: dict) -> io.BytesIO:
+    return io.BytesIO("".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def test_all_lines_decide_together_what_an_object_holds():
+    some = objects({"a": None}, {"a": {"x": 1, "y": "no"}}, {"a": {"x": None}}, {"a": {}}, {"a": {"x": 0.5, "y": ""}})
+    assert read_columns(some, "jsonl") == {"x": [None, 1, None, None, 0.5], "y": [None, "no", None, None, None]}
+    numbers = objects({"a": {"x": 1}, "b": "p"}, {"a": {"x": 2, "y": 3}})
+    assert read_columns(numbers, "jsonl") == {"a:x": [1, 2], "b": ["p", None], "a:y": [None, 3]}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"a": {"x": "1"}, "b": {"x": "2"}}, "'x' is in the object of 'b' and in that of 'a'; .* --ignore b"),
+        ({"x": "1", "b": {"x": "2"}}, "'x' is in the object of 'b' and outside of it; .* --ignore b"),
+        ({"b": {"x": "2"}, "x": "1"}, "'x' is in the object of 'b' and outside of it; .* --ignore b"),
+        ({"features": {"x": 2}, "x": 1}, "'x' is in the object of 'features' and outside of it"),
+        ({"a": {"x": ["1"]}}, r"line 1: 'x' of 'a' is \[\"1\"\], neither text.*--ignore a"),
+    ],
+)  # fmt: skip
+def test_no_value_of_an_object_takes_the_place_of_another(row, said):
+    with pytest.raises(ValueError, match=said):
+        read_columns(objects(row), "jsonl")
+
+
+def test_whole_objects_and_lists_are_left_out_by_their_key():
+    row = {"id": 7, "seen": [1, 2], "meta": {"when": "now", "tags": ["a"], "n": {"m": 1}}, "votes": {"ann": "p"}}
+    table = read_table(objects(row), "jsonl", ["seen", "meta"])
+    assert (table.columns, table.left_out) == ({"id": [7], "ann": ["p"]}, {"seen", "meta"})
+    table = read_table(objects(row), "jsonl", ["seen", "tags", "n", "id"])
+    assert (table.columns, table.left_out) == ({"when": ["now"], "ann": ["p"]}, {"seen", "tags", "n", "id"})
+    assert table.objects == {"when": "meta", "ann": "votes"}
+    assert read_table(objects(row), "jsonl", wanted=["ann", "id"]).columns == {"id": [7], "when": ["now"], "ann": ["p"]}
+    assert read_table(objects(row), "jsonl", wanted=["tags"]).refusals.total == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "columns", "lines", "refused"),
+    [
+        ("jsonl", '{"a": 1}\n\n{"a"\n[1]\n{"a": [2]}\n{"a": 3}', {"a": [1, 3]}, [1, 6], [3, 4, 5]),
+        ("csv", 'a,b\n1,"p\nq"\n\n2\n3,4,5\n6,7\n', {"a": ["1", "6"], "b": ["p\nq", "7"]}, [2, 7], [5, 6]),
+    ],
+)  # fmt: skip
+def test_lines_that_cannot_be_read_cost_no_others(kind, text, columns, lines, refused):
+    table = read_table(io.BytesIO(text.encode()), kind)
+    assert (table.columns, table.lines, [line for _, line, _ in table.refusals.first]) == (columns, lines, refused)
+    with pytest.raises(ValueError, match=f"line {refused[0]}: "):
+        read_table(io.BytesIO(text.encode()), kind, strict=True)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_header_within_the_data_is_no_row(newline, quote, tmp_path):
+    header = newline.join([",".join(f"{quote}{name}{quote}" for name in ("a", "b", "y")), ""])
+    rows = [newline.join([f"{t % 7},{t * 5 % 11},{'pq'[t % 2]}", ""]) for t in range(6000)]
+    whole, joined = tmp_path / "whole.csv", tmp_path / "joined.csv"
+    whole.write_text("".join([header, *rows]), newline="")
+    joined.write_text("".join([header, header, *rows[:150], header, header, *rows[150:], header]), newline="")
+    models = []
+    for path in (whole, joined):
+        model = linmax.streams.StreamModel("perceptron")
+        batches = linmax.stream(path, model=model)
+        for batch in batches:
+            model.learn(batch)
+        model.save(tmp_path / "model.linmax")
+        models.append((model.classes, model.trials, (tmp_path / "model.linmax").read_bytes()))
+    assert models[0] == models[1]
+    assert "4 lines are the header again, and left out: line 2, 153, 154, 6,005." in batches.remarks()
+    table = read_table(joined)
+    assert table.columns == read_columns(whole)
+    assert table.refusals.counts == {"the header again": 4}

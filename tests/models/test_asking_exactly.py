@@ -11,7 +11,7 @@ import pytest
 
 import linmax
 from linmax.learners.votes.confusions import evidence_range
-from linmax.models.asking import Question
+from linmax.models.asking.question import Question
 
 LEARNERS = ["auto", "votes", "perceptron", "A-winnow(1.2)", "S(b=0.5)-auto"]
 OTHER_LEARNERS = [
@@ -119,7 +119,7 @@ def test_side_columns_and_trials_without_labels() -> None:
 
 def calls_of_learner(learner: linmax.Learner, row: dict[str, Any], options: list[Any], **block: Any) -> int:
     """The same of a learner."""
-    heard = stops(lambda told: learner.ask(told, **block), row)
+    heard = stops(lambda told: learner.ask(told, **block, tolerance=0), row)
 
     def predict(rows: dict[str, list[Any]]) -> list[Any]:
         told = [dict(zip(rows, said, strict=True)) for said in zip(*rows.values(), strict=True)]

@@ -225,8 +225,8 @@ def test_a_learner_that_chooses_asks_too() -> None:
     for t in range(30):
         votes = {"good": f"{t}a", "bad": f"{t}b", "fair": f"{t}a" if t % 5 else f"{t}b"}
         learner.learn(candidates=[f"{t}a", f"{t}b"], votes=votes, label=f"{t}a")
-    assert learner.ask({}, candidates=["x", "y"]) == "good"
-    assert learner.ask({"good": "x", "fair": "x"}, candidates=["x", "y"]) is None
+    assert learner.ask({}, candidates=["x", "y"], tolerance=0) == "good"
+    assert learner.ask({"good": "x", "fair": "x"}, candidates=["x", "y"], tolerance=0) is None
     with pytest.raises(ValueError, match="candidates: 'x' is given twice"):
         learner.ask({}, candidates=["x", "x"])
     with pytest.raises(ValueError, match="voters: 'eve' is not a known voter"):
@@ -255,13 +255,19 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
     assert main(["predict", model, str(objects), "--output", "scores", "--top", "1", "--as", "jsonl"]) == 0
     for row in map(json.loads, capsys.readouterr().out.splitlines()):
         assert list(row["scores"]) == [row["predicted"]]
-    for option, told in (
-        (["--output", "probabilities", "--as", "jsonl"], "candidates have scores, but no probabilities"),
-        (["--reject", "0.1"], "candidates have scores, but no probabilities"),
-        (["--output", "scores"], "write them --as jsonl"),
-    ):
-        assert main(["predict", model, str(objects), *option]) == 2
-        assert told in capsys.readouterr().err
+    options = ["--output", "probabilities", "--as", "jsonl", "--sets", "0.9", "--reject", "0.3"]
+    assert main(["predict", model, str(objects), *options, "--json", str(tmp_path / "figures.json")]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["probabilities"] for row in found] == [expected.predict_proba(**one) for one in asked]
+    assert [row["set"] for row in found] == [list(expected.predict_set(**one, coverage=0.9)) for one in asked]
+    assert [row["predicted"] for row in found] == [expected.predict(**one, reject=0.3) for one in asked]
+    unsure = sum(row["predicted"] is None for row in found)
+    assert 0 < json.loads((tmp_path / "figures.json").read_text())["unanswered"] == unsure
+    assert main(["predict", model, str(objects), "--sets", "0.9"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "line,predicted,set"
+    for what in ("scores", "probabilities"):
+        assert main(["predict", model, str(objects), "--output", what]) == 2
+        assert f"{what} fill no columns; write them --as jsonl" in capsys.readouterr().err
     for line, told in (
         ({"candidates": ["x", "y"], "votes": {"v": "x"}, "label": "x", "wrong": "y"}, '"label" or "wrong", not both'),
         ({"candidates": ["x", "y"], "score": {"r": [1, 2]}, "label": "x"}, '"votes" or "scores" must say something'),
@@ -270,3 +276,66 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
         objects.write_text(json.dumps(line) + "\n")
         assert main(["learn", str(objects), "--candidates", "--learner", "perceptron"]) == 2
         assert f"trials.jsonl, line 1: {told}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("learner", ["auto", "perceptron", "arow"])
+def test_probabilities_of_candidates_are_calibrated(learner: str) -> None:
+    random = np.random.default_rng(3)
+    model, chances, hits, held = linmax.Learner(learner), [], [], []
+    for t in range(600):
+        names = [f"{t}/{i}" for i in range(random.integers(2, 6))]
+        right = int(random.integers(len(names)))
+        rated = {f"r{i}": (random.normal(size=len(names)) + np.eye(len(names))[right]).tolist() for i in range(3)}
+        shares = model.predict_proba(candidates=names, scores=rated)
+        assert list(shares) == names
+        assert sum(shares.values()) == pytest.approx(1.0)
+        assert max(shares, key=shares.__getitem__) == model.rank(names, scores=rated)[0] or t == 0
+        likely = model.predict_set(candidates=names, scores=rated, coverage=0.9)
+        assert set(likely) <= set(names)
+        assert likely[0] == model.predict(candidates=names, scores=rated)
+        if t >= 200:
+            chances.append(max(shares.values()))
+            hits.append(model.predict(candidates=names, scores=rated) == names[right])
+            held.append(names[right] in likely)
+        model.learn(candidates=names, scores=rated, label=names[right])
+    assert np.mean(chances) == pytest.approx(np.mean(hits), abs=0.06)
+    assert np.corrcoef(chances, hits)[0, 1] > 0.2
+    assert 0.86 <= np.mean(held) <= 0.95
+
+
+@pytest.mark.small
+def test_an_answer_among_candidates_may_be_rejected() -> None:
+    learner = linmax.Learner("perceptron")
+    assert learner.predict_proba(candidates=["a", "b"], votes={"v": "a"}) == {"a": 0.5, "b": 0.5}
+    assert learner.predict_proba(candidates=["a"], votes={"v": "a"}) == {"a": 1.0}
+    assert set(learner.predict_set(candidates=["a", "b"], votes={"v": "a"})) == {"a", "b"}
+    assert learner.predict(candidates=["a", "b"], votes={"v": "a"}, reject=0.2) is None
+    for t in range(60):
+        learner.learn(candidates=[f"{t}a", f"{t}b"], votes={"v": f"{t}b"}, label=f"{t}b")
+    shares = learner.predict_proba(candidates=["x", "y", "z"], votes={"v": "z"})
+    assert shares["z"] > 0.9
+    assert shares["x"] == shares["y"]
+    assert learner.predict(candidates=["x", "y", "z"], votes={"v": "z"}, reject=0.1, id="kept") == "z"
+    assert learner.predict(candidates=["x", "y"], votes={}, reject=0.1, id="open") is None
+    assert learner.learn(id="open", label="y") in ("x", "y")
+    before = learner.state()[1]
+    with pytest.raises(ValueError, match="candidates: 'x' is given twice"):
+        learner.predict_proba(candidates=["x", "x"], votes={"v": "x"})
+    with pytest.raises(ValueError, match="coverage must lie between"):
+        learner.predict_set(candidates=["x", "y"], votes={"v": "x"}, coverage=2.0)
+    with pytest.raises(TypeError, match="rate the candidates"):
+        learner.predict_proba({"a": 1.0}, candidates=["x", "y"])
+    with pytest.raises(ValueError, match="give candidates="):
+        learner.predict_proba(votes={"v": "x"})
+    assert all(np.array_equal(before[name], array) for name, array in learner.state()[1].items())
+
+
+@pytest.mark.small
+def test_sets_of_a_model_that_did_not_keep_what_they_need_are_refused() -> None:
+    learner = linmax.Learner("perceptron")
+    learner.learn(candidates=["a", "b"], votes={"v": "a"}, label="b")
+    model = learner.model
+    model.record = model.record._replace(gaps=np.zeros(0), levels=np.zeros(0))  # as it was saved formerly
+    with pytest.raises(ValueError, match="has not kept what prediction sets need"):
+        learner.predict_set(candidates=["x", "y"], votes={"v": "x"})
+    assert sum(learner.predict_proba(candidates=["x", "y"], votes={"v": "x"}).values()) == pytest.approx(1.0)

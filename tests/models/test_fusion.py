@@ -683,3 +683,23 @@ def test_language_models_are_fused_beyond_the_best():
     report = fusion.report(votes[test], labels[test])
     assert report.test.rivals["best_voter"].verdict == "beats"
     assert report.test.rivals["plurality"].verdict == "beats"
+
+
+@pytest.mark.small
+def test_several_labels_may_mean_abstention(tmp_path):
+    votes = {"ann": ["a", "N/A", "b", "b", "refused"], "bob": ["N/A", "b", "refused", "a", "b"]}
+    empty = {name: [None if vote in ("N/A", "refused") else vote for vote in said] for name, said in votes.items()}
+    y = ["a", "b", "b", "b", "b"]
+    fusion = linmax.VoteFusion("perceptron", abstain={"N/A", "refused"})
+    fusion.partial_fit(votes, [None, "a", "a", "a", "b"], wrong=[False, True, False, True, False])
+    plain = linmax.VoteFusion("perceptron")
+    plain.partial_fit(empty, [None, "a", "a", "a", "b"], wrong=[False, True, False, True, False])
+    fusion.partial_fit(votes, y)
+    plain.partial_fit(empty, y)
+    fusion.save(tmp_path / "fusion.linmax")
+    for one in (fusion, linmax.VoteFusion.load(tmp_path / "fusion.linmax"), clone(fusion).fit(votes, y)):
+        assert one.abstain == {"N/A", "refused"}
+        assert one.classes_.tolist() == ["a", "b"]
+    loaded = linmax.VoteFusion.load(tmp_path / "fusion.linmax")
+    np.testing.assert_array_equal(loaded.predict_proba(votes), plain.predict_proba(empty))
+    assert fusion.report().to_dict() == plain.report().to_dict()

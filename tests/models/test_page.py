@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -106,7 +107,20 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["fuse", str(path), "--label", "label", "--html", str(page)]) == 0
     assert re.search(r"Page saved as .*page\.html", capsys.readouterr().out)
     read(page)
+    assert "calls a trial" in page.read_text(encoding="utf-8")
     assert main(["fuse", str(path), "--label", "label", "--html", str(tmp_path / "no" / "page.html")]) == 2
+    costs = {name: 2.5 + place for place, name in enumerate(table)}
+    (tmp_path / "costs.json").write_text(json.dumps(costs))
+    assert main(["fuse", str(path), "--html", str(page), "--costs", str(tmp_path / "costs.json")]) == 0
+    text = page.read_text(encoding="utf-8")
+    fusion = linmax.VoteFusion().fit(table, labels)
+    for line in (panel := fusion.panel(costs)):
+        assert f"<td>{line.cost:g}</td><td>{100.0 * line.accuracy:.1f}" in text
+    assert f"at a cost of <b>{panel.enough().cost:g}</b> of {sum(costs.values()):g} a trial" in text
+    assert "cost a trial" in text
+    assert "calls a trial" not in text
+    with pytest.raises(ValueError, match="costs: .* has none; give one to every voter"):
+        fusion.report(costs={})
 
 
 def test_what_is_dark_or_narrow_is_for_the_screen_and_paper_has_all_colours_of_the_light_page(tmp_path: Path) -> None:

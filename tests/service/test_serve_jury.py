@@ -14,9 +14,10 @@ from harness import Server, read_log
 from local import Local
 
 import linmax
-from linmax import AsyncClient, Client, Learner
+from linmax import AsyncClient, Client, Learner, VoteFusion
 from linmax.service import offline
 from linmax.service.client import ServiceError
+from linmax.service.keys import KeyFile
 from linmax.service.offline import digest
 
 M = "/v1/models/m"
@@ -39,6 +40,21 @@ def refused(answer, field, words):
 
 def bits(learner):
     return digest(learner.state()[1])
+
+
+def export(local):
+    return [json.loads(line) for line in local.call("GET", "/v1/export").body.splitlines()]
+
+
+def jury_rows(size, seed=1):
+    """Votes of six voters of different skill, who abstain now and then, and the labels."""
+    chance = np.random.default_rng(seed)
+    skill, labels = chance.uniform(0.4, 0.9, 6), chance.choice(list("abc"), size).tolist()
+    rows = []
+    for label in labels:
+        said = np.where(chance.random(6) < skill, label, chance.choice(list("abc"), 6)).tolist()
+        rows.append({f"v{i}": None if chance.random() < 0.1 else said[i] for i in range(6)})
+    return rows, labels
 
 
 def same_after_restarts(local, data, tmp_path):
@@ -100,6 +116,26 @@ class TestCandidates:
         events = read_log(data)["m"]
         assert [event[5] for event in events if event[1] in ("learn", "label")] == [line["label"] for line in exported]
 
+    def test_how_likely_they_are(self, tmp_path):
+        data, own = tmp_path / "data", Learner("auto")
+        local = Local(data).__enter__()
+        made(local, "auto", kind="votes", candidates=True)
+        for t in range(40):
+            body = {"candidates": [f"{t}a", f"{t}b"], "votes": {"ann": f"{t}b"}, "label": f"{t}b" if t % 4 else f"{t}a"}
+            post(local, "learn", **body)
+            own.learn(**body)
+        asked = {"candidates": ["x", "y", "z"], "votes": {"ann": "y"}}
+        shares, likely = own.predict_proba(**asked), list(own.predict_set(**asked, coverage=0.9))
+        answer = post(local, "predict", **asked, probabilities=True, coverage=0.9, id="p").body
+        assert {row["label"]: row["probability"] for row in answer["probabilities"]} == shares
+        assert answer["probabilities"][0]["label"] == answer["label"] == "y"
+        assert answer["set"] == likely
+        assert post(local, "predict", **asked, probabilities=True, coverage=0.9, id="p").body == answer
+        risk = 1.0 - shares["y"]
+        assert post(local, "predict", **asked, reject=risk + 0.01).body == {"label": "y", "sure": True}
+        assert post(local, "predict", **asked, reject=risk - 0.01).body == {"label": None, "sure": False}
+        same_after_restarts(local, data, tmp_path)
+
     def test_refused_by_name_and_nothing_learned(self, tmp_path):
         with Local(tmp_path) as local:
             made(local, "auto", kind="scores", candidates=True)
@@ -115,9 +151,6 @@ class TestCandidates:
             refused(post(local, "predict", candidates=[], scores=said), "candidates", "length >= 1")
             refused(post(local, "predict", candidates=["a"], scores={"r": [1, 2]}), "scores", "must be 1 numbers")
             asked = {"candidates": ["a", "b"], "scores": said}
-            refused(post(local, "predict", **asked, probabilities=True), "probabilities", "ask for a ranking")
-            refused(post(local, "predict", **asked, coverage=0.9), "coverage", "ask for a ranking")
-            refused(post(local, "predict", **asked, reject=0.1), "reject", "ask for a ranking")
             assert post(local, "predict", **asked, id="kept").status == 200
             refused(post(local, "label", id="kept", label="c"), "label", "not among the candidates ['a', 'b']")
             assert local.call("GET", M).body["trials"] == 0
@@ -223,9 +256,10 @@ class TestAsk:
             before = bits(local.service.models["m"].learner)
             costs = {"ann": 5.0, "bob": 1.0, "cy": 1.0, "dee": 0.5}
             for votes in ({}, {"ann": "a"}, {"dee": None}, {"ann": "a", "dee": "b"}):
-                assert post(local, "ask", votes=votes).body["voter"] == own.ask(votes)
-                assert post(local, "ask", votes=votes, costs=costs).body["voter"] == own.ask(votes, costs=costs)
-            assert post(local, "ask", votes={}, voters=["bob"]).body["voter"] == "bob"
+                exactly = {"votes": votes, "tolerance": 0}
+                assert post(local, "ask", **exactly).body["voter"] == own.ask(**exactly)
+                assert post(local, "ask", **exactly, costs=costs).body["voter"] == own.ask(**exactly, costs=costs)
+            assert post(local, "ask", votes={}, voters=["bob"], tolerance=0).body["voter"] == "bob"
             refused(post(local, "ask", votes={}, costs=costs | {"bob": -1.0}), "costs", "'bob' must be >= 0, got -1")
             refused(post(local, "ask", votes={}, costs={"ann": 1.0}), "costs", "'bob' has none")
             refused(post(local, "ask", votes={"eve": "a"}), "votes", "'eve' is not a known voter")
@@ -233,14 +267,156 @@ class TestAsk:
             refused(post(local, "ask", votes={"ann": 3}), "votes", "must be text")
             assert bits(local.service.models["m"].learner) == before
 
+    def test_few_are_asked_as_the_library_does_and_replayed(self, tmp_path):
+        """The same questions, answers and panels as of a fusion; from the log the same bits, whoever asked meanwhile."""
+        data, fusion = tmp_path / "data", VoteFusion()
+        local = Local(data).__enter__()
+        made(local, "auto", kind="votes")
+        rows, labels = jury_rows(150)
+        costs = {name: 1.0 + place % 3 for place, name in enumerate(rows[0])}
+        calls = []
+        for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
+            votes = row
+            if t >= 40 and t % 20:
+                options = {"tolerance": 0.02, "explore": 0.2} | ({"costs": costs} if t >= 100 else {})
+                votes = {}
+                while (voter := fusion.ask(votes, **options)) is not None:
+                    assert post(local, "ask", votes=votes, **options).body == {"voter": voter}
+                    votes[voter] = row[voter]
+                assert post(local, "ask", votes=votes, **options).body == {"voter": None}
+                calls.append(len(votes))
+            told = {name: [vote] for name, vote in votes.items()}
+            learned = post(local, "learn", votes=votes, label=label)
+            if t:
+                assert learned.body["predicted"] == fusion.predict(told)[0]
+            fusion.partial_fit(told, [label])
+            if t == 120:
+                found = post(local, "panel", costs=costs).body
+                assert found["panels"] == fusion.panel(costs).to_dict()
+                before = bits(local.service.models["m"].learner)
+        assert np.mean(calls) < 5
+        stored = [event for event in export(local) if event["kind"] == "ask"]
+        assert [(event["tolerance"], event.get("costs")) for event in stored] == [(0.02, None), (0.02, costs)]
+        assert local.service.models["m"].learner.trials == local.call("GET", M).body["trials"] == 150
+        assert bits(local.service.models["m"].learner) != before
+        before = bits(local.service.models["m"].learner)
+        for votes in ({}, {"v0": None}, {"v1": "a", "v2": "b"}):
+            post(local, "ask", votes=votes, tolerance=0.02, costs=costs)
+            post(local, "predict", votes=votes)
+        assert bits(local.service.models["m"].learner) == before
+        same_after_restarts(local, data, tmp_path)
+
+    def test_who_abstained_is_stored_and_who_was_not_asked_is_not(self, tmp_path):
+        data = tmp_path / "data"
+        local = Local(data).__enter__()
+        made(local, "winnow(1.2)", kind="votes")
+        post(local, "learn", votes={"ann": None, "bob": "a"}, label="a")
+        post(local, "learn", votes={"bob": "b"}, label="b")
+        post(local, "predict", votes={"ann": None, "bob": "b", "new": None}, id="kept")
+        post(local, "label", id="kept", label="b")
+        learner = local.service.models["m"].learner
+        assert learner.voters == ["ann", "bob", "new"]
+        assert learner._asked().recent.ever.tolist() == [2, 3, 1]
+        told = [event["instance"]["votes"] for event in export(local) if "instance" in event]
+        assert told == [{"ann": None, "bob": "a"}, {"bob": "b"}, {"ann": None, "bob": "b", "new": None}]
+        same_after_restarts(local, data, tmp_path)
+
+    def test_bad_questions_are_named_and_store_nothing(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "winnow(1.2)", kind="votes")
+            refused(post(local, "ask", votes={}), "votes", "this learner has met none; learn from trials with votes=")
+            assert post(local, "panel").status == 409
+            rows, labels = jury_rows(30)
+            for row, label in zip(rows, labels, strict=True):
+                post(local, "learn", votes=row, label=label)
+            before, last = bits(local.service.models["m"].learner), local.call("GET", M).body["applied_seq"]
+            costs = dict.fromkeys(rows[0], 1.0)
+            for more, field, words in (
+                ({"tolerance": -0.1}, "tolerance", "between 0 and 1, got -0.1; try 0.002"),
+                ({"tolerance": 1.5}, "tolerance", "between 0 and 1, got 1.5"),
+                ({"tolerance": "low"}, "tolerance", "Expected `float`"),
+                ({"explore": 7}, "explore", "between 0 and 1, got 7"),
+                ({"costs": costs | {"v0": -1.0}}, "costs", "'v0' must be >= 0, got -1"),
+                ({"costs": {"v0": 1.0}}, "costs", "'v1' has none"),
+                ({"costs": costs | {"eve": 1.0}}, "costs", "'eve' is not a known voter"),
+                ({"costs": costs | {"v0": None}}, "costs[...]", "Expected `float`"),
+                ({"voters": ["eve"]}, "voters", "'eve' is not a known voter"),
+                ({"attributes": {"rain": 1.0}}, "attributes", "must be absent"),
+            ):
+                refused(post(local, "ask", votes={}, **more), field, words)
+            refused(post(local, "panel", costs={"v0": 1.0}), "costs", "'v1' has none")
+            nan = local.call("POST", f"{M}/ask", raw=b'{"votes": {}, "costs": {"v0": NaN}}')
+            assert nan.status == 422
+            assert bits(local.service.models["m"].learner) == before
+            assert local.call("GET", M).body["applied_seq"] == last
+
+    def test_a_key_that_may_not_learn_asks_only_as_others_do(self, tmp_path):
+        file = KeyFile(tmp_path)
+        keys = {"all": file.add("all", ["predict", "learn", "admin"]), "reader": file.add("reader", ["predict"])}
+        with Local(tmp_path) as local:
+            local.call("POST", "/v1/models", {"name": "m", "learner": "winnow(1.2)", "kind": "votes"}, key=keys["all"])
+            for row, label in zip(*jury_rows(30), strict=True):
+                local.call("POST", f"{M}/learn", {"votes": row, "label": label}, key=keys["all"])
+            question = {"votes": {}, "tolerance": 0.01}
+            answer = local.call("POST", f"{M}/ask", question, key=keys["reader"])
+            assert answer.status == 403
+            assert "'reader' does not allow 'learn'" in answer.body["error"]["message"]
+            assert local.call("POST", f"{M}/ask", question | {"tolerance": 0}, key=keys["reader"]).status == 200
+            first = local.call("POST", f"{M}/ask", question, key=keys["all"])
+            assert first.status == 200
+            assert local.call("POST", f"{M}/ask", question, key=keys["reader"]).body == first.body
+
     def test_among_candidates(self, tmp_path):
         with Local(tmp_path) as local:
             made(local, "auto", kind="votes", candidates=True)
             for t in range(30):
                 votes = {"ann": f"{t}a", "bob": f"{t}b", "cy": f"{t}a" if t % 5 else f"{t}b"}
                 post(local, "learn", votes=votes, candidates=[f"{t}a", f"{t}b"], label=f"{t}a")
-            assert post(local, "ask", votes={}, candidates=["x", "y"]).body["voter"] == "ann"
-            assert post(local, "ask", votes={"ann": "x", "cy": "x"}, candidates=["x", "y"]).body["voter"] is None
+            asked = {"candidates": ["x", "y"], "tolerance": 0}
+            assert post(local, "ask", votes={}, **asked).body["voter"] == "ann"
+            assert post(local, "ask", votes={"ann": "x", "cy": "x"}, **asked).body["voter"] is None
+            refused(
+                post(local, "ask", votes={}, candidates=["x", "y"]), "tolerance", "has candidates; ask with tolerance=0"
+            )
+
+
+class TestNoLabel:
+    @pytest.mark.parametrize("kind", ["votes", "attributes"])
+    def test_what_has_no_label_is_learned_as_the_library_does_and_replayed(self, tmp_path, kind):
+        data, own = tmp_path / "data", Learner("auto")
+        local = Local(data).__enter__()
+        made(local, "auto", kind=kind)
+        rows, labels = jury_rows(60)
+        for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
+            given = {kind: row if kind == "votes" else {name: 1.0 for name, vote in row.items() if vote == label}}
+            told = None if t % 3 == 0 else label
+            body = {**given, "label": told, "id": f"t{t}"}
+            answer = post(local, "learn", **body)
+            assert answer.status == 200, answer.body
+            assert answer.body["predicted"] == own.learn(**given, label=told)
+            assert answer.body["label"] == told
+            assert (answer.body["mistake"] is None) == (told is None)
+            assert post(local, "learn", **body).body == answer.body
+        assert local.call("GET", M).body["trials"] == 40
+        assert bits(local.service.models["m"].learner) == bits(own)
+        assert [event["label"] for event in export(local)][:3] == [None, *labels[1:3]]
+        answer = post(local, "label", id="t0", label="a")
+        assert answer.status == 409
+        assert "was learned without a label" in answer.body["error"]["message"]
+        same_after_restarts(local, data, tmp_path)
+
+    def test_where_there_must_be_one(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "auto", kind="votes")
+            post(local, "predict", votes={"ann": "a"}, id="kept")
+            refused(post(local, "label", id="kept", label=None), "label", "got null; send it when it has come")
+            refused(post(local, "learn", votes={"ann": "a"}, wrong=None), "wrong", "Expected")
+            refused(post(local, "learn", votes={"ann": "a"}), "label", "label is missing")
+            assert local.call("GET", M).body["pending"] == 1
+        with Local(tmp_path / "other") as local:
+            made(local, "auto", kind="votes", candidates=True)
+            body = {"votes": {"ann": "a"}, "candidates": ["a", "b"], "label": None}
+            refused(post(local, "learn", **body), "label", "must be one of the candidates, got null")
 
 
 class TestWantsLabel:
@@ -334,9 +510,13 @@ def test_both_clients(tmp_path, nursery):
             id, _ = client.keep("jury", votes={"ann": "r", "bob": "s"}, candidates=np.array(["r", "s"]))
             client.learn("jury", id=id, wrong="s")
             assert client.predict("jury", votes={"ann": "x", "bob": "y"}, candidates=("y", "x")) == "x"
+            shares = client.predict_proba("jury", votes={"ann": "x", "bob": "y"}, candidates=["y", "x"])
+            assert next(iter(shares)) == "x"
+            assert sum(shares.values()) == pytest.approx(1.0)
+            assert client.predict_set("jury", votes={"ann": "x"}, candidates=["y", "x"], coverage=0.9)[0] == "x"
             assert client.rank("jury", ["y", "x"], votes={"ann": "x", "bob": "y"}) == ["x", "y"]
-            assert client.ask("jury", {}, candidates=["x", "y"]) == "ann"
-            assert client.ask("jury", {}, candidates=["x", "y"], costs={"ann": 100, "bob": 1}) == "bob"
+            assert client.ask("jury", {}, candidates=["x", "y"], tolerance=0) == "ann"
+            assert client.ask("jury", {}, candidates=["x", "y"], tolerance=0, costs={"ann": 100, "bob": 1}) == "bob"
             assert client.explain("jury", votes={"ann": "x"}, candidates=["x", "y"])["label"] == "x"
             assert client.wants_label("jury", votes={"ann": "x"}, candidates=["x", "y"]) is True
             with pytest.raises(TypeError, match="label= or wrong="):
@@ -357,7 +537,7 @@ def test_both_clients(tmp_path, nursery):
             async with AsyncClient(server.address) as client:
                 return (
                     await client.rank("jury", ["y", "x"], votes={"ann": "x", "bob": "y"}),
-                    await client.ask("jury", {}, candidates=["x", "y"]),
+                    await client.ask("jury", {}, candidates=["x", "y"], tolerance=0),
                     await client.learn("jury", votes={"ann": "x"}, candidates=["x", "y"], wrong="y"),
                     await client.wants_label("few", id="mine"),
                     await client.predict_set("few", {"a": 1.0}),

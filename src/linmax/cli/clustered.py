@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ from linmax.io.refusals import Refusals
 if TYPE_CHECKING:
     from linmax.cluster import Fit
 
-__all__ = ["add_cluster_options", "run_on_cluster"]
+__all__ = ["add_cluster_options", "run_on_cluster", "tell_refused"]
 
+MOST_NOTES = 5  # about the columns of all shards
 SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot", "memory")
 
 
@@ -44,27 +46,29 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
         if path not in (None, "-"):
             outputs.check_output(path)
     screen = console(arguments)
-    result = cluster.learn(
-        arguments.cluster,
-        arguments.learner,
-        arguments.data,
-        screen=None if arguments.quiet else screen,
-        passes=arguments.passes,
-        mix=arguments.mix,
-        checkpoint=arguments.checkpoint,
-        resume=arguments.resume,
-        scale=arguments.scale,
-        thresholds=not arguments.no_thresholds,
-        hash_bits=arguments.hash_bits,
-        reading={name: value for name, value in reading_options(arguments).items() if value is not None},
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* could not be read and")  # said below, for each shard
+        result = cluster.learn(
+            arguments.cluster,
+            arguments.learner,
+            arguments.data,
+            screen=None if arguments.quiet else screen,
+            passes=arguments.passes,
+            mix=arguments.mix,
+            checkpoint=arguments.checkpoint,
+            resume=arguments.resume,
+            scale=arguments.scale,
+            thresholds=not arguments.no_thresholds,
+            hash_bits=arguments.hash_bits,
+            reading={name: value for name, value in reading_options(arguments).items() if value is not None},
+        )
     if arguments.model:
         result.model.save(arguments.model)
     figures = _figures(result)
     if arguments.test:
         figures["test_error"] = _test_error(result, arguments)
     if not arguments.quiet:
-        for note in result.passes[0].shards[0].notes:
+        for note in result.notes[:MOST_NOTES]:
             screen.print(note, soft_wrap=True, markup=False)
     screen.print(
         f"{figures['learner']} mixed from {len(result.shards)} shards: {figures['mistakes']:,} mistakes in "
@@ -72,17 +76,22 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
         "attributes",
         soft_wrap=True,
     )
-    for name, counts in zip(result.shards, result.passes[0].shards, strict=True):
-        if counts.refused:
-            many = "1 line" if counts.refused == 1 else f"{counts.refused:,} lines"
-            first = f"; {counts.first_refused}" if counts.first_refused else ""
-            print(f"linmax: {name}: {many} could not be read{first}", file=sys.stderr)
+    tell_refused(result)
     if arguments.test:
         screen.print(f"test error {figures['test_error']:.4f}")
     if arguments.json:
         outputs.write_json(figures, arguments.json)
     rows = sum(counts.trials + counts.unlabelled for counts in result.passes[0].shards)
     refuse_too_many(arguments, rows, Refusals({"": figures["refused"]}))
+
+
+def tell_refused(result: Fit[Any]) -> None:
+    """Say which shards had lines that could not be read."""
+    for name, counts in zip(result.shards, result.passes[0].shards, strict=True):
+        if counts.refused:
+            many = "1 line" if counts.refused == 1 else f"{counts.refused:,} lines"
+            first = f"; {counts.first_refused}" if counts.first_refused else ""
+            print(f"linmax: {name}: {many} could not be read{first}", file=sys.stderr)
 
 
 def _refuse_serial(arguments: argparse.Namespace) -> None:

@@ -38,8 +38,6 @@ DEMO_KERNELS = (
     "rules.winnow:step",
     "rules.perceptron:step",
     "rules.balanced_winnow:step",
-    "engine.record:pass_over core.linear_max:longest_row",
-    "data.labels:name_numbers data.distinct:place_values",
     "rules.balanced_winnow:spread",
     "rules.winnow:spread",
 )  # what the learners need

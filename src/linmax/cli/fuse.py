@@ -28,11 +28,19 @@ from typing import TYPE_CHECKING, Any
 from linmax import __version__
 from linmax.cli.beside import compile_beside
 from linmax.cli.clustered import add_cluster_options
+from linmax.cli.fuse_asking import LEARNER, asked, check_asking, costs
 from linmax.cli.fuse_clustered import PIPED, fuse_on_cluster
-from linmax.cli.fuse_trials import FuseTable, counted, read_trials
-from linmax.cli.fusion_table import objects
+from linmax.cli.fuse_trials import FuseTable, read_trials
+from linmax.cli.fusion_table import counted, objects
 from linmax.cli.output import add_json_option, console
-from linmax.cli.reading import add_format_option, shown_name
+from linmax.cli.reading import (
+    add_format_option,
+    add_refusing_options,
+    refuse_too_many,
+    refused_share,
+    show_refusals,
+    shown_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,12 +50,9 @@ if TYPE_CHECKING:
 
     from linmax.models.fusion.online import OnLineFusion
     from linmax.models.fusion.report import Report
-    from linmax.models.fusion.simulation import Simulation
 
 __all__ = ["configure", "run"]
 
-LEARNER = "auto"
-TOLERANCE = 0.002  # of asking one by one
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
 FUSE_KERNELS = (
     "learners.votes.mixture:play_votes",
@@ -55,9 +60,7 @@ FUSE_KERNELS = (
     "models.calibration:likeliest",
     "models.fusion.comparison:count_trials",
     "engine.record:keep_table engine.record:note_all",
-    "models.fusion.recent:keep_trials",
-    "core.linear_max:longest_row",
-    "data.labels:name_numbers data.distinct:place_values",
+    "models.asking.recent:keep_trials",
 )  # what the default learner needs
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
@@ -82,7 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ask", metavar="ROWS", type=int, help="simulate asking voters one by one, after this many rows with all votes"
     )
     add("--tolerance", metavar="T", type=float, help="with --ask, how much accuracy may be given up (default: 0.002)")
-    add("--costs", metavar="FILE", help="with --ask, what a call of each voter costs: JSON, {voter: number}")
+    add("--costs", metavar="FILE", help="with --ask or --html, what a call of each voter costs: JSON, {voter: number}")
     add("--model", metavar="OUT", help="save the fusion, to continue with it or to predict")
     add("--html", metavar="OUT", help="write the report as one page for the browser")
     add(
@@ -96,6 +99,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="draw how often answers are right against how sure they are (a reliability plot)",
     )
+    add_refusing_options(parser)
     add_cluster_options(parser, "trials")
     add("--checkpoint", metavar="FOLDER", help="with --cluster, keep there what was learned when tables fail")
     add_json_option(parser)
@@ -108,6 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.util import outputs
 
     _check_outputs(arguments)
+    refused_share(arguments)
     if arguments.cluster:
         fuse_on_cluster(arguments, _started(arguments))
         return
@@ -118,14 +123,17 @@ def run(arguments: argparse.Namespace) -> None:
     fusion = _started(arguments)
     trials = read_trials(arguments, fusion)
     learned, held, unlabelled = _divided(arguments, trials.labels)
-    _check_asking(arguments, trials)
+    check_asking(arguments, trials)
     start = time.perf_counter()
     fusion = fusion or _new(arguments, trials)
+    _remember(fusion, trials)
     with warnings.catch_warnings(record=True) as told_by_warning:
         warnings.simplefilter("always", UserWarning)
         _learn(screen, fusion, trials, learned)
         y = objects(trials.labels)
-        told = fusion.report(*((trials.rows(held), y[held]) if len(held) else (None, None)))
+        told = fusion.report(
+            *((trials.rows(held), y[held]) if len(held) else (None, None)), costs=costs(arguments.costs)
+        )
     seconds = time.perf_counter() - start
     # Written before anything is printed: who reads the output may stop reading.
     saved = _save(arguments, fusion, (trials.rows(held), y[held]) if len(held) else None)
@@ -137,27 +145,29 @@ def run(arguments: argparse.Namespace) -> None:
     remarks = [*trials.remarks, *(str(warning.message) for warning in told_by_warning)]
     if len(unlabelled) and arguments.predictions is None:
         remarks.append(f"{counted(len(unlabelled), 'row')} without a label; --predictions FILE predicts them.")
-    _show(screen, _headline(arguments, trials), remarks, told, saved)
     labelled = np.setdiff1d(learned, unlabelled, assume_unique=True)
-    asked = _asked(arguments, fusion, trials, np.concatenate([labelled, held]))
-    if asked is not None:
-        screen.print(str(asked), soft_wrap=True, markup=False)
+    simulated = asked(arguments, fusion, trials, np.concatenate([labelled, held]))
     if arguments.json:
         figures = {"version": __version__, "data": arguments.votes, "classes": trials.classes, **told.to_dict()}
-        figures |= {"asking": asked.to_dict()} if asked is not None else {}
+        figures |= {"asking": simulated.to_dict()} if simulated is not None else {}
         figures |= {"seconds": round(seconds, 3), "unlabelled": len(unlabelled), "start": arguments.start}
         figures |= {"model": arguments.model, "plot": arguments.plot, "predictions": arguments.predictions}
-        outputs.write_json(figures, arguments.json)
+        outputs.write_json(figures | {"refused": trials.refusals.total}, arguments.json)
+    _show(screen, arguments, trials, remarks, told)
+    for line in [*saved, *([] if simulated is None else [str(simulated)])]:
+        screen.print(line, soft_wrap=True, markup=False)
+    refuse_too_many(arguments, len(trials.lines), trials.refusals)
 
 
-def _show(screen: Console, headline: str, remarks: Sequence[str], told: Report, saved: Sequence[str]) -> None:
-    screen.print(headline, soft_wrap=True, markup=False)
+def _show(
+    screen: Console, arguments: argparse.Namespace, trials: FuseTable, remarks: Sequence[str], told: Report
+) -> None:
+    screen.print(_headline(arguments, trials), soft_wrap=True, markup=False)
+    show_refusals(screen, trials.refusals)
     for remark in dict.fromkeys(remarks):
         screen.print(remark, soft_wrap=True, markup=False, style="yellow")
     screen.print()
     screen.print(told)
-    for line in saved:
-        screen.print(line, soft_wrap=True, markup=False)
 
 
 def _refuse_several(arguments: argparse.Namespace) -> None:
@@ -204,65 +214,12 @@ def _new(arguments: argparse.Namespace, trials: FuseTable) -> OnLineFusion:
     return OnLineFusion(arguments.learner or LEARNER, classes=classes, by=list(trials.sides) or None)
 
 
-def _asked(
-    arguments: argparse.Namespace, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarray
-) -> Simulation | None:
-    """What asking one by one would have cost and lost, if it is wanted."""
-    if arguments.ask is None:
-        return None
-    from linmax.models.fusion.online import OnLineFusion
-    from linmax.models.fusion.simulation import simulate_asking
+def _remember(fusion: OnLineFusion, trials: FuseTable) -> None:
+    """Have the fusion take for abstentions what is taken for them here."""
+    from linmax.data.blocks import silent_votes
 
-    options = {"classes": fusion.classes, "by": fusion.by}
-    return simulate_asking(
-        lambda: OnLineFusion(arguments.learner or LEARNER, **options),
-        {name: objects(column)[rows] for name, column in (trials.voters | trials.sides).items()},
-        objects(trials.labels)[rows],
-        list(trials.voters),
-        first=arguments.ask,
-        tolerance=TOLERANCE if arguments.tolerance is None else arguments.tolerance,
-        costs=_costs(arguments.costs),
-    )
-
-
-def _check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
-    """Refuse now what the simulation of asking could not do later."""
-    if arguments.ask is None:
-        for option in ("tolerance", "costs"):
-            if getattr(arguments, option) is not None:
-                raise ValueError(f"--{option} goes with --ask; add --ask ROWS, or leave it out")
-        return
-    from linmax.models.asking import read_costs
-    from linmax.util.checks import at_least
-
-    if trials.scores is not None:
-        raise ValueError("--ask is about votes, and these are scores; leave it out")
-    rows = sum(label is not None for label in trials.labels)
-    if not 1 < arguments.ask < rows:
-        raise ValueError(
-            f"--ask must be 2 or more and leave rows to ask about one by one, got {arguments.ask} of "
-            f"{counted(rows, 'row')} with a label"
-        )
-    at_least("--tolerance", TOLERANCE if arguments.tolerance is None else arguments.tolerance, 0.0, "0")
-    try:
-        read_costs(_costs(arguments.costs), list(trials.voters))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"--costs {arguments.costs}: {error}") from None
-
-
-def _costs(path: str | None) -> dict[str, float] | None:
-    if path is None:
-        return None
-    import json
-    from pathlib import Path
-
-    try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"an object {{voter: number}} is needed, got {found!r}")
-    return found
+    silent = trials.silent.union(silent_votes(fusion.abstain)).difference(trials.classes)
+    fusion.abstain = set(silent) or None
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -311,7 +268,7 @@ def _predict(path: str, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarra
     target = io.BytesIO()
     writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0, tagged=False)
     if len(rows):
-        answers = AnswerOptions("probabilities").answers(fusion, trials.rows(rows), (rows + trials.first).tolist())
+        answers = AnswerOptions("probabilities").answers(fusion, trials.rows(rows), [trials.lines[row] for row in rows])
         writer.write(answers)
         writer.end(answers)
     content = target.getvalue()

@@ -7,8 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
+from linmax.cli.clustered import tell_refused
 from linmax.cli.output import console
-from linmax.cli.reading import cells_listed
+from linmax.cli.reading import cells_listed, refuse_too_many
+from linmax.io.refusals import Refusals
 
 if TYPE_CHECKING:
     from linmax.models.fusion.online import OnLineFusion
@@ -44,6 +46,7 @@ def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None)
     if not screen.is_terminal:
         screen.width = PIPED
     given = {"label": arguments.label, "ignore": cells_listed(arguments.ignore), "format": arguments.format}
+    given["strict"] = arguments.strict
     reading: dict[str, Any] = {name: value for name, value in given.items() if value}
     parts = shards_of(arguments.votes)
     with connected(arguments.cluster, len(parts), 1, screen) as (client, bars):
@@ -58,6 +61,8 @@ def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None)
     told, unlabelled = result.model.report(), sum(one.unlabelled for one in counts.shards)
     more = f", and {unlabelled:,} rows without a label" if unlabelled else ""
     screen.print(f"{len(result.shards)} tables with {counts.trials:,} labelled rows{more}", soft_wrap=True)
+    tell_refused(result)
+    refused = sum(one.refused for one in counts.shards)
     screen.print()
     screen.print(told)
     if arguments.model is not None:
@@ -69,7 +74,9 @@ def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None)
     if arguments.json:
         figures = {"version": __version__, "data": result.shards, "classes": result.model.classes_.tolist()}
         figures |= told.to_dict() | {"seconds": round(time.perf_counter() - begun, 3), "unlabelled": unlabelled}
-        outputs.write_json(figures | {"start": arguments.start, "model": arguments.model}, arguments.json)
+        figures |= {"start": arguments.start, "model": arguments.model}
+        outputs.write_json(figures | {"refused": refused}, arguments.json)
+    refuse_too_many(arguments, counts.trials + unlabelled, Refusals({"": refused}))
 
 
 def _refuse_serial(arguments: argparse.Namespace) -> None:

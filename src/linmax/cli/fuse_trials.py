@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.fusion_table import Columns, as_ballots, read_table
+from linmax.cli.fusion_table import Columns, as_ballots, counted, some, table_of
 from linmax.cli.reading import cells_listed, shown_name
+from linmax.cli.strange_votes import are_ids, leave_out, match, never_a_class, of_strange_votes
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from linmax.io.refusals import Refusals
     from linmax.models.fusion.online import OnLineFusion
 
-__all__ = ["FuseTable", "alike", "counted", "in_places", "read_trials", "some", "sorted_labels"]
+__all__ = ["FuseTable", "alike", "in_places", "read_trials", "sorted_labels"]
 
-NAMES_SHOWN = 5  # names in a message
-ROWS_OF_IDS = 20  # in which a column of ids shows
+MOST_REMEMBERED = 1000  # different votes that are no class
 Tables = dict[str, "np.ndarray"]
 
 MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dict.fromkeys(
@@ -37,7 +37,9 @@ class FuseTable:
     labels: list[Any]
     classes: list[Any]
     remarks: list[str]
-    first: int  # the line of the first row
+    lines: list[int]  # where each row stands
+    refusals: Refusals
+    silent: frozenset[Any] = frozenset()  # votes that were taken for abstentions
     wrong: list[bool] | None = None  # where the label is only known not to be the one given
 
     @property
@@ -52,25 +54,20 @@ class FuseTable:
         return as_ballots(self.voters, self.sides, places)
 
 
-def counted(number: int, what: str) -> str:
-    """So many of them: "1 row", "2,000 rows"."""
-    return f"{number:,d} {what}{'s' if number != 1 else ''}"
-
-
 def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> FuseTable:
     """Voters, side columns and labels of the file; None is an abstention or a missing value."""
-    name, ignored = shown_name(arguments.votes), cells_listed(arguments.ignore)
+    name = shown_name(arguments.votes)
     by = list(dict.fromkeys(cells_listed(arguments.by)))
     if fusion is not None and fusion.by is not None:
         by = [fusion.by] if isinstance(fusion.by, str) else [str(column) for column in fusion.by]
     if arguments.label is not None and arguments.label in by:
         raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
-    wanted = [*([] if arguments.label is None else [arguments.label]), *ignored, *by]
-    columns, first = read_table(arguments.votes, arguments.format, wanted)
-    label = arguments.label or _label_among(columns, {*ignored, *by})
+    table = table_of(arguments, arguments.votes, [*([] if arguments.label is None else [arguments.label]), *by])
+    columns = table.columns
+    label = arguments.label or _label_among(columns, by)
     labels = columns.pop(label) if label is not None else [None] * len(next(iter(columns.values())))
     sides = {column: columns[column] for column in by}
-    voters = {column: cells for column, cells in columns.items() if column not in {*ignored, *by}}
+    voters = {column: cells for column, cells in columns.items() if column not in by}
     wrong = _marked(arguments, voters, label)
     said = _unlabelled(labels, label) + _of_wrong(wrong)
     if fusion is not None:
@@ -80,20 +77,29 @@ def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> F
         raise ValueError(f"{name} has no column besides {label!r} that may be a voter")
     from linmax.data.score_columns import rated_columns
 
-    scored = rated_columns(name, voters)
-    if scored is not None and not by:
+    scored = None if by else rated_columns(name, voters)
+    if scored is not None and _are_classes(scored[1], labels):
         classes = alike(scored[1], labels) if fusion is None else fusion.classes_.tolist()
         tables = scored[0] if fusion is None else in_places(scored, classes, name)
-        return FuseTable({}, tables, {}, labels, classes, said, first, wrong)
+        return FuseTable({}, tables, {}, labels, classes, said, table.lines, table.refusals, wrong=wrong)
     if arguments.abstain is not None:
         voters = {
             name: [None if str(vote) == arguments.abstain else vote for vote in votes] for name, votes in voters.items()
         }
     voters, skipped = _not_asked(arguments, voters)
-    classes, remarks = _classes(arguments, voters, labels, fusion)
+    classes, remarks, silent = _classes(arguments, voters, labels, fusion, table.objects)
     for name, rows in skipped.items():
         voters[name] = [... if skip else vote for vote, skip in zip(voters[name], rows, strict=True)]
-    return FuseTable(voters, None, sides, labels, classes, said + remarks, first, wrong)
+    silent |= set() if arguments.abstain is None else {arguments.abstain}
+    return FuseTable(voters, None, sides, labels, classes, said + remarks, table.lines, table.refusals, silent, wrong)
+
+
+def _are_classes(names: Sequence[str], labels: Sequence[Any]) -> bool:
+    """Whether these may be the classes of scores, and not voters whose answers stand in an object of JSON."""
+    from linmax.data.matching import written
+
+    met = {written(label) for label in labels if label is not None}
+    return not met or not met.isdisjoint(map(written, names))
 
 
 def _not_asked(arguments: argparse.Namespace, voters: Columns) -> tuple[Columns, dict[str, list[bool]]]:
@@ -174,12 +180,6 @@ def _of_fusion(fusion: OnLineFusion, voters: Columns, name: str) -> tuple[Column
     return kept, [f"{'Columns' if names is left else 'Voters'} {what}: {some(names)}." for names, what in told if names]
 
 
-def some(names: Sequence[str]) -> str:
-    """A few names, and how many more there are."""
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
-
-
 def in_places(scored: tuple[Mapping[str, np.ndarray], list[str]], classes: Sequence[Any], name: str) -> Tables:
     """The scores of each rater in the order of these classes."""
     tables, found = scored
@@ -198,9 +198,13 @@ def alike(classes: Sequence[str], labels: Sequence[Any]) -> list[Any]:
 
 
 def _classes(
-    arguments: argparse.Namespace, voters: Columns, labels: Sequence[Any], fusion: OnLineFusion | None
-) -> tuple[list[Any], list[str]]:
-    """The classes, and remarks on votes that name none of them; such votes are removed from ``voters``."""
+    arguments: argparse.Namespace,
+    voters: Columns,
+    labels: Sequence[Any],
+    fusion: OnLineFusion | None,
+    objects: Mapping[str, str],
+) -> tuple[list[Any], list[str], frozenset[Any]]:
+    """The classes, remarks on votes that name none of them, and these; they are removed from ``voters``."""
     met = [label for label in labels if label is not None]
     named = met or [vote for votes in voters.values() for vote in votes if vote is not None]
     if fusion is not None:
@@ -208,60 +212,24 @@ def _classes(
         classes += [] if fusion.classes is not None else [name for name in sorted_labels(named) if name not in classes]
     else:
         classes = alike(cells_listed(arguments.classes), met) if arguments.classes else sorted_labels(named)
-    remarks = _match(voters, classes)
+    remarks = match(voters, classes)
     known = set(classes)
-    strangers = [
-        name for name, votes in voters.items() if not known.intersection(votes) and any(v is not None for v in votes)
-    ]
-    strangers += [name for name, votes in voters.items() if name not in strangers and _counts_rows(votes, known)]
+    strangers = never_a_class(voters, known)
+    strangers += [name for name, votes in voters.items() if name not in strangers and are_ids(votes, known)]
     if strangers:
         do, them = ("does", "it") if len(strangers) == 1 else ("do", "them")
+        good = {objects[name] for name in voters if name in objects and name not in strangers}
+        keys = [objects[name] if name in objects and objects[name] not in good else name for name in strangers]
+        left = dict.fromkeys([*cells_listed(arguments.ignore), *keys])
         raise ValueError(
-            f"{shown_name(arguments.votes)}: {', '.join(map(repr, strangers))} {do} not vote for labels such as "
-            f"{classes[0]!r}; leave {them} out with --ignore "
-            f"{','.join([*cells_listed(arguments.ignore), *strangers])}, or give a subject to --by"
+            f"{shown_name(arguments.votes)}: {some(list(map(repr, strangers)))} {do} not vote for labels such as "
+            f"{classes[0]!r}; leave {them} out with --ignore {','.join(left)}, or give a subject to --by"
         )
     if arguments.classes:
-        return classes, remarks
-    outside: Counter[Any] = Counter()
-    for name, votes in voters.items():
-        outside.update(vote for vote in votes if vote is not None and vote not in known)
-        voters[name] = [vote if vote in known else None for vote in votes]
-    return classes, remarks + _of_outside(outside)
-
-
-def _counts_rows(votes: Sequence[Any], labels: Collection[Any]) -> bool:
-    """Whether a column has another value in every row, most of them never a label: it is an id."""
-    if len(votes) < ROWS_OF_IDS or len(labels) > len(votes) / 2 or len(set(votes)) < len(votes):
-        return False
-    return sum(vote not in labels for vote in votes) > len(votes) / 2
-
-
-def _of_outside(outside: Counter[Any]) -> list[str]:
-    """What to say of votes that name no class."""
-    count = outside.total()
-    if not count:
-        return []
-    named = ", ".join(f"{vote!r} ({often:,d})" for vote, often in outside.most_common(3)) + ", ..." * (len(outside) > 3)
-    end = "it counts as an abstention" if count == 1 else "they count as abstentions"
-    name = "names" if count == 1 else "name"
-    return [f"{counted(count, 'vote')} {name} something that is never a label, {named}; {end}."]
-
-
-def _match(voters: Columns, classes: Sequence[Any]) -> list[str]:
-    """Replace votes that are a label written otherwise, such as 1.0 for 1; returns what to say about it."""
-    from linmax.data.matching import written
-
-    meant = {written(name): name for name in reversed(list(classes))}
-    known = set(classes)
-    told: dict[str, list[str]] = {}
-    for name, votes in voters.items():
-        found = {vote for vote in set(votes) - known - {None} if written(vote) in meant}
-        if found:
-            voters[name] = [meant[written(vote)] if vote in found else vote for vote in votes]
-            vote = min(found, key=str)
-            told.setdefault(f"{vote!r} is taken for the label {meant[written(vote)]!r}", []).append(name)
-    return [f"{some(names)}: {what}." for what, names in told.items()]
+        return classes, remarks, frozenset()
+    strange = leave_out(voters, known)
+    remembered = frozenset(vote for vote, _ in strange.most_common(MOST_REMEMBERED))
+    return classes, remarks + of_strange_votes(strange, known, "never a label"), remembered
 
 
 def sorted_labels(labels: Sequence[Any]) -> list[Any]:

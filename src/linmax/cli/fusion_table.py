@@ -6,31 +6,42 @@ Columns named rater:class hold the scores of raters (`linmax.data.score_columns`
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.reading import shown_name
+from linmax.cli.reading import cells_listed, nothing_read, shown_name
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Columns", "as_ballots", "objects", "read_table"]
+    from linmax.io.reader import Table
 
+__all__ = ["Columns", "as_ballots", "counted", "objects", "some", "table_of"]
+
+NAMES_SHOWN = 5  # names in a message
 Columns = dict[str, list[Any]]
 
 
-def read_table(path: str, kind: str | None, wanted: Sequence[str]) -> tuple[Columns, int]:
-    """The columns of a table, among which those that are ``wanted`` must be, and the line of the first row."""
-    from linmax.io.reader import open_source, read_columns
+def table_of(
+    arguments: argparse.Namespace, path: str, wanted: Sequence[str], voters: Sequence[str] | None = None
+) -> Table:
+    """A table without the columns that --ignore leaves out; they and those that are ``wanted`` must be there.
 
-    source, found = open_source(path, kind, columns=True)
-    columns = read_columns(source, found)
-    for name in wanted:
-        if name not in columns:
-            raise ValueError(f"{shown_name(path)} has no column {name!r}; it has {', '.join(columns)}")
-    if not columns or not next(iter(columns.values())):
+    With ``voters``, only their columns and those that are wanted need hold what a table can hold.
+    """
+    from linmax.io.reader import read_table
+
+    known = None if voters is None else {*voters, *wanted}
+    table = read_table(path, arguments.format, cells_listed(arguments.ignore), arguments.strict, known)
+    if not table.lines and table.refusals.total:
+        raise ValueError(nothing_read([shown_name(path)], table.refusals))
+    for name in (*cells_listed(arguments.ignore), *wanted):
+        if name not in table.columns and name not in table.left_out:
+            raise ValueError(f"{shown_name(path)} has no column {name!r}; it has {', '.join(table.columns)}")
+    if not table.columns or not table.lines:
         raise ValueError(f"{shown_name(path)} has no rows below its header")
-    return columns, 2 if found in ("csv", "tsv") else 1
+    return table
 
 
 def as_ballots(voters: Mapping[str, Sequence[Any]], sides: Mapping[str, Sequence[Any]], rows: np.ndarray) -> Any:
@@ -50,3 +61,14 @@ def objects(values: Sequence[Any]) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def counted(number: int, what: str) -> str:
+    """So many of them: "1 row", "2,000 rows"."""
+    return f"{number:,d} {what}{'s' if number != 1 else ''}"
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names, and how many more there are."""
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"

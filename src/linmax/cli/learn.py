@@ -37,8 +37,6 @@ LEARNED = (
     "learners.attribute_kinds:meet",
     "engine.record:note_all",
     "learners.recent_label:play_recent",
-    "engine.record:pass_over",
-    "core.linear_max:longest_row",
 )  # what the default learner needs for lines of any format
 DENSE = (
     "learners.nearest_rows:play_nearest",

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.fuse_trials import counted
+from linmax.cli.fusion_table import counted
 from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD
 

@@ -367,9 +367,9 @@ class LearnJob:
         )
         if figures["decided"]:
             told = in_words(figures["decided"])
-            self.screen.print(
-                f"{told[0].upper()}{told[1:]}; auto(dense) or auto(sparse) overrules that.", soft_wrap=True
-            )
+            by_data = figures["decided"]["decided by"] == "the data"
+            overruled = "; auto(dense) or auto(sparse) overrules that." if by_data else "."
+            self.screen.print(f"{told[0].upper()}{told[1:]}{overruled}", soft_wrap=True)
         if told := told_of_runs(self.runs):
             self.screen.print(told, soft_wrap=True)
         if figures["unlabelled"]:

@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the models, merge them, save the result and say what it is."""
+    from linmax.cluster.merge_checks import refuse_different
     from linmax.cluster.merging import merge
     from linmax.models.fusion.online import OnLineFusion
     from linmax.util import files, outputs
@@ -42,6 +43,8 @@ def run(arguments: argparse.Namespace) -> None:
     if len(set(kinds)) > 1:
         raise ValueError(f"models must be of one kind; these files hold: {', '.join(sorted(set(kinds)))}")
     models = [_loaded(path, kinds[0]) for path in arguments.models]
+    if not isinstance(models[0], OnLineFusion):
+        refuse_different(models, arguments.models)
     merged = merge(models, _shares(arguments.how), arguments.multiplicative)
     merged.save(arguments.output)
     fused = isinstance(merged, OnLineFusion)
@@ -56,8 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
     figures |= {"voters": len(merged.voters_)} if fused else {"features": len(model.attributes)}
     columns = f"{figures['voters']:,} voters" if fused else f"{figures['features']:,} attributes"
     console(arguments).print(
-        f"{figures['learner']} from {figures['models']} models: {figures['trials']:,} trials, {figures['classes']:,} "
-        f"classes, {columns}; saved in {arguments.output}",
+        f"{figures['learner']} from {len(models)} model{'s' * (len(models) != 1)}: {figures['trials']:,} trials, "
+        f"{figures['classes']:,} classes, {columns}; saved in {arguments.output}",
         soft_wrap=True,
     )
     if arguments.json:

@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sets",
         metavar="COVERAGE",
         type=float,
-        help="of a fusion: add sets of classes that hold the right one this often, such as 0.9",
+        help="of a fusion or of candidates: add sets of classes that hold the right one this often, such as 0.9",
     )
     add(
         "--as",

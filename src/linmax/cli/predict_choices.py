@@ -1,21 +1,25 @@
-"""``linmax predict`` with a model that chooses among candidates: who wins each trial, and the scores if wanted."""
+"""``linmax predict`` with a model that chooses among candidates: who wins each trial, and numbers or sets if wanted."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from linmax.cli.prediction_counts import PredictionCounts
 from linmax.cli.prediction_forms import Answers, make_form
 from linmax.util.checks import about
+
+if TYPE_CHECKING:
+    from linmax.io.choices import ChoiceLine
+    from linmax.models.online import Learner
 
 __all__ = ["predict_choices"]
 
 
 def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None:
     """Predict the trials of files of JSON lines or of Vowpal Wabbit's blocks of lines."""
-    import numpy as np
     from rich.console import Console
 
     from linmax.cli.predict import target_of
@@ -38,14 +42,12 @@ def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None
             try:
                 for trial in read_choices(source.lines(), arguments.label or "label"):
                     try:
-                        rated = learner.scores(**trial.given)
-                        answer = str(learner.predict(**trial.given))
+                        answers = _answered(learner, trial, what, arguments)
                     except (TypeError, ValueError) as error:
                         raise ValueError(f"line {trial.line}: {error}") from None
-                    counts.add([None if trial.label is None else str(trial.label)], [answer])
-                    table = None if what == "labels" else np.array([list(rated.values())])
+                    counts.add([None if trial.label is None else str(trial.label)], answers.predicted)
                     with about(arguments.out or "standard output"):
-                        writer.write(Answers([trial.line], None, [answer], table, [str(name) for name in rated]))
+                        writer.write(answers)
             except ValueError as error:
                 raise ValueError(f"{source.name}, {error}") from None
             finally:
@@ -56,16 +58,27 @@ def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None
     for told in counts.told():
         Console(stderr=True, highlight=False).print(told)
     if arguments.json is not None:
-        write_json(counts.figures(None) | {"seconds": time.perf_counter() - begun}, arguments.json)
+        write_json(counts.figures(arguments.reject) | {"seconds": time.perf_counter() - begun}, arguments.json)
     sys.stdout.flush()
+
+
+def _answered(learner: Learner, trial: ChoiceLine, what: str, arguments: argparse.Namespace) -> Answers:
+    """The winner of one trial, if it is sure enough, and the numbers or the set that are wanted."""
+    import numpy as np
+
+    rated = (learner.predict_proba if what == "probabilities" else learner.scores)(**trial.given)
+    answer = learner.predict(**trial.given, reject=arguments.reject)
+    table, sets = None if what == "labels" else np.array([list(rated.values())]), None
+    if arguments.sets is not None:
+        sets = [list(map(str, learner.predict_set(**trial.given, coverage=arguments.sets)))]
+    names = [str(name) for name in rated]
+    return Answers([trial.line], None, ["" if answer is None else str(answer)], table, names, sets)
 
 
 def _refuse(arguments: argparse.Namespace, what: str, form: str) -> None:
     """Refuse what candidates have not."""
-    if what == "probabilities" or arguments.reject is not None or arguments.sets is not None:
-        raise ValueError("candidates have scores, but no probabilities; give --output scores, no --reject or --sets")
-    if what == "scores" and form != "jsonl":
-        raise ValueError("every trial has candidates of its own, so that scores fill no columns; write them --as jsonl")
+    if what != "labels" and form != "jsonl":
+        raise ValueError(f"each trial has its own candidates, so that {what} fill no columns; write them --as jsonl")
     for option in ("format", "id"):
         if getattr(arguments, option) is not None:
             raise ValueError(f"--{option} does not go with a model that chooses among candidates; leave it out")

@@ -6,12 +6,15 @@ import argparse
 import sys
 import time
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.fuse_trials import counted, in_places, some
-from linmax.cli.fusion_table import Columns, as_ballots, read_table
-from linmax.cli.reading import cells_listed, shown_name
+from linmax.cli.fuse_trials import in_places
+from linmax.cli.fusion_table import Columns, as_ballots, counted, some, table_of
+from linmax.cli.reading import refuse_too_many, show_refusals, shown_name
+from linmax.cli.strange_votes import VOTES_SHOWN, leave_out, match, of_strange_votes
 from linmax.util.checks import about
 
 if TYPE_CHECKING:
@@ -60,46 +63,57 @@ def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
     from linmax.cli.predict import target_of
     from linmax.cli.prediction_counts import PredictionCounts
     from linmax.cli.prediction_forms import make_form
+    from linmax.io.refusals import Refusals
     from linmax.models.fusion.online import OnLineFusion
     from linmax.util.outputs import write_json
 
     begin, screen = time.perf_counter(), Console(stderr=True, highlight=False)
-    fusion, counts = OnLineFusion.load(arguments.model), PredictionCounts()
+    fusion, counts, refusals = OnLineFusion.load(arguments.model), PredictionCounts(), Refusals()
     wanted = AnswerOptions(what, arguments.reject, arguments.sets)
     with target_of(arguments.out) as target:
         writer = make_form(form, target, what, arguments.top, arguments.id is not None)
         for path in arguments.data:
-            needed = [*cells_listed(arguments.ignore), *([arguments.id] if arguments.id else [])]
-            columns, first = read_table(path, arguments.format, needed + ([arguments.label] if arguments.label else []))
-            rows = len(next(iter(columns.values())))
+            needed = [name for name in (arguments.id, arguments.label) if name]
+            table = table_of(arguments, path, needed, [*fusion.voters_, *_sides(fusion)])
+            columns, rows = table.columns, len(table.lines)
+            refusals.join(table.refusals)
             labels = columns.pop(arguments.label) if arguments.label else [None] * rows
             tags = None if not arguments.id else ["" if cell is None else str(cell) for cell in columns[arguments.id]]
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UserWarning)
                 votes = _votes(screen, fusion, shown_name(path), columns, np.arange(rows), arguments)
-                answers = wanted.answers(fusion, votes, list(range(first, first + rows)), tags)
-            for remark in dict.fromkeys(str(warning.message) for warning in caught):
+                answers = wanted.answers(fusion, votes, table.lines, tags)
+            remarks = [str(warning.message) for warning in caught]
+            if told := _new_answers(fusion, answers.predicted):
+                remarks.append(f"{shown_name(path)}: {told}")
+            for remark in dict.fromkeys(remarks):
                 screen.print(remark, soft_wrap=True, markup=False)
             counts.add([None if label is None else str(label) for label in labels], answers.predicted)
             with about(arguments.out or "standard output"):
                 writer.write(answers)
         writer.end(answers)
+    show_refusals(screen, refusals)
     for told in counts.told():
         screen.print(told)
     if arguments.json is not None:
         write_json(counts.figures(arguments.reject) | {"seconds": time.perf_counter() - begin}, arguments.json)
     sys.stdout.flush()
+    refuse_too_many(arguments, counts.lines, refusals)
+
+
+def _sides(fusion: OnLineFusion) -> list[str]:
+    return [] if fusion.by is None else [fusion.by] if isinstance(fusion.by, str) else [str(side) for side in fusion.by]
 
 
 def _votes(
     screen: Console, fusion: OnLineFusion, name: str, columns: Columns, rows: Any, arguments: argparse.Namespace
 ) -> Any:
     """The votes or scores of those whom the fusion knows, and its side columns."""
-    by = [] if fusion.by is None else [fusion.by] if isinstance(fusion.by, str) else [str(side) for side in fusion.by]
+    by = _sides(fusion)
     for side in by:
         if side not in columns:
             raise ValueError(f"{name} has no column {side!r}, by which the fusion was learned; add it")
-    known, left = set(fusion.voters_), {*cells_listed(arguments.ignore), *by, arguments.id}
+    known, left = set(fusion.voters_), {*by, arguments.id}
     voters = {column: cells for column, cells in columns.items() if column in known and column not in left}
     raters = {column: cells for column, cells in columns.items() if column.rpartition(":")[0] in known}
     present = set(voters) | {column.rpartition(":")[0] for column in raters}
@@ -115,21 +129,36 @@ def _votes(
 
     scored = rated_columns(name, raters) if raters and not voters else None
     if scored is None:
-        voters = _silenced(screen, fusion, name, voters)
+        voters = _heard(screen, fusion, name, voters)
         return as_ballots(voters, {side: columns[side] for side in by}, rows)
     return in_places(scored, fusion.classes_.tolist(), name)
 
 
-def _silenced(screen: Console, fusion: OnLineFusion, name: str, voters: Columns) -> Columns:
-    """The votes without -1, unless it is a class: `linmax fuse`, too, takes it for an abstention."""
-    from linmax.data.matching import written
+def _heard(screen: Console, fusion: OnLineFusion, name: str, voters: Columns) -> Columns:
+    """The votes as the fusion takes them, and what there is to say of those that name no class."""
+    from linmax.data.blocks import silent_votes
 
-    if any(written(label) == "-1" for label in fusion.classes_.tolist()):
-        return voters
-    silent = {vote for votes in voters.values() for vote in set(votes) if written(vote) == "-1"}
-    count = sum(vote in silent for votes in voters.values() for vote in votes)
-    if not count:
-        return voters
-    told = f"{name}: {counted(count, 'vote')} for -1, which is no class of the fusion, taken for abstentions"
-    screen.print(told, soft_wrap=True, markup=False)
-    return {voter: [None if vote in silent else vote for vote in votes] for voter, votes in voters.items()}
+    classes = fusion.classes_.tolist()
+    remarks = match(voters, classes)
+    named = {vote for votes in voters.values() for vote in votes if vote is not None}
+    silent = named.difference(classes)
+    if fusion.classes is None:  # others may be right
+        silent &= set(silent_votes(fusion.abstain))
+    remarks += of_strange_votes(leave_out(voters, named - silent), classes, "no class of the fusion")
+    for told in remarks:
+        screen.print(f"{name}: {told}", soft_wrap=True, markup=False)
+    return voters
+
+
+def _new_answers(fusion: OnLineFusion, predicted: Sequence[str]) -> str | None:
+    """What to say of answers that were never met in learning."""
+    counts = Counter(predicted)
+    for known in ["", *map(str, fusion.classes_.tolist())]:
+        counts.pop(known, None)
+    if not counts:
+        return None
+    shown = ", ".join(f"{answer!r} ({often:,d})" for answer, often in counts.most_common(VOTES_SHOWN))
+    return (
+        f"{counted(counts.total(), 'row')} answered with a class that the fusion had never met: {shown}; if it means "
+        "no answer, leave these votes empty"
+    )

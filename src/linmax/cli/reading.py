@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "add_format_option",
     "add_reading_options",
+    "add_refusing_options",
     "cells_listed",
     "labelled_columns",
     "listed",
@@ -59,6 +60,12 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     add("--skips", metavar="N", type=int, help="take pairs of words with up to N others between them (default: 0)")
     add("--words", metavar="W", help="how words are recognised: unicode, or bytes for ASCII only (default: unicode)")
     add("--pairs", metavar="A:B,...", help="pair the attributes of A with those of B; all: all of them")
+    add_refusing_options(parser)
+
+
+def add_refusing_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--strict`` and ``--max-refused``: what becomes of lines that cannot be read."""
+    add = parser.add_argument
     add("--strict", action="store_true", help="stop at the first line that cannot be read")
     add(
         "--max-refused",

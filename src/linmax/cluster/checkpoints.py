@@ -104,8 +104,9 @@ class Folder:
         """Refuse what was made with other settings, or from files that have changed."""
         for key, value in settings.items():
             if key != FINGERPRINTS and kept.get(key) != value:
+                other = "other" if key == "shards" else "another"
                 raise ValueError(
-                    f"{self.path / name} was made with another {key}: {kept.get(key)!r}, not {value!r}; give another "
+                    f"{self.path / name} was made with {other} {key}: {kept.get(key)!r}, not {value!r}; give another "
                     "folder to start over"
                 )
         for place in sorted(shards):

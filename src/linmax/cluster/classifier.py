@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import Any, NamedTuple, Self
@@ -44,6 +45,10 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_ : array
         The classes, sorted, in the order of the columns of `predict_proba`.
+    feature_names_in_ : array
+        The columns of X, if it was a frame.
+    n_features_in_ : int
+        How many columns X had, if it was a frame or an array.
     model_ : linmax.streams.StreamModel
         The model, which can be saved.
     result_ : linmax.cluster.Fit
@@ -113,12 +118,26 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             resume=self.resume,
         )  # fmt: skip
         self.model_ = self.result_.model
+        self._describe(X, reading)
         self._type = type_of_labels(given, reading.get("label"))
         named = in_type(np.array(self.model_.classes, dtype=object), self._type)
         order = np.argsort(named)
         self.classes_ = named[order]
         self._told = Told(uuid.uuid4().hex, self.model_.state(), self._type, order.tolist())
         return self
+
+    def _describe(self, X: Any, reading: Mapping[str, Any]) -> None:
+        """Say which attributes X had, where they are its columns, as scikit-learn's estimators do."""
+        for name in ("feature_names_in_", "n_features_in_"):
+            self.__dict__.pop(name, None)
+        if hasattr(X, "columns"):
+            others = (reading.get("label"), reading.get("weight"))
+            names = [name for name in X.columns if name not in others]
+            if all(isinstance(name, str) for name in names):
+                self.feature_names_in_ = np.array(names, dtype=object)
+            self.n_features_in_ = len(names)
+        elif len(getattr(X, "shape", ())) == 2:
+            self.n_features_in_ = int(X.shape[1])
 
     def predict(self, X: Any) -> Any:
         """The class of each row: of a collection a collection, else an array.
@@ -217,12 +236,16 @@ def in_type(names: np.ndarray, kind: np.dtype | None) -> np.ndarray:
     --------
     >>> in_type(np.array(["True", "0"], dtype=object), np.dtype(bool)), in_type(np.array(["2"]), np.dtype(int))
     (array([ True, False]), array([2]))
+    >>> in_type(np.array(["9007199254740993"]), np.dtype(int)).tolist()  # beyond what a float can tell apart
+    [9007199254740993]
     """
     if kind is None:
         return names
     if kind.kind == "b":
         return np.array([name in ("True", "1") for name in names.tolist()], dtype=bool)
-    return names.astype(float).astype(kind)
+    if kind.kind == "f":
+        return names.astype(kind)
+    return np.array([int(float(name)) if "." in name else int(name) for name in names.tolist()], dtype=kind)
 
 
 def predicted(part: Any, told: Told) -> Any:

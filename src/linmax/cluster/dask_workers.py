@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ __all__ = ["OnDask", "workers_of"]
 
 RETRIES = 3  # of a task that failed for a reason that may be temporary
 MOST_ADAPTIVE = 10_000  # workers: an adaptive cluster that may have more has no limit
+PATIENCE = 10.0  # seconds for a scheduler to take in what it was sent
 DIED = "its worker died repeatedly: killed, or out of memory"
 
 
@@ -101,9 +103,26 @@ class OnDask(Workers):
 
     def abandon(self) -> None:
         # Not cancelled: the pieces of a collection may be somebody else's too.
-        for task in list(self._tasks):
-            with suppress(Exception):  # the scheduler may be gone
+        tasks = list(self._tasks)
+        with suppress(Exception):  # the scheduler may be gone
+            self._wait_until_known([task.key for task in tasks if task.status == "pending"])
+        for task in tasks:
+            with suppress(Exception):
                 task.release()
+
+    def _wait_until_known(self, keys: list[Any]) -> None:
+        """Wait until the scheduler has heard of tasks: one that is released before is started later, and held.
+
+        It takes them in beside its other work, so that what is sent later may overtake them.
+        """
+
+        def unknown(keys: list[Any], dask_scheduler: Any) -> list[Any]:  # sent by value: it needs no linmax there
+            return [key for key in keys if key not in dask_scheduler.tasks]
+
+        until = time.monotonic() + PATIENCE
+        while keys and self.client.status == "running" and time.monotonic() < until:
+            keys = self.client.run_on_scheduler(unknown, keys)
+            time.sleep(0.01 if keys else 0.0)
 
     def fetch(self, task: Any) -> Any:
         with self._answered():
@@ -210,4 +229,6 @@ def workers_of(client: Any) -> Workers:
             "client is asynchronous, and fitting waits for its results; give a client made with asynchronous=False, or "
             "call from a thread: await asyncio.to_thread(...)"
         )
+    if getattr(client, "status", "") in ("closed", "closing"):
+        raise ValueError(f"client is {client.status}; give one that is connected, or None for this process")
     return OnDask(client)

@@ -195,7 +195,8 @@ def _mix(group: ShardGroup, held: Held | HeldFusion, plan: RunPlan, node: Node) 
             group.columns = _other_columns(models, below)
             if group.columns:
                 return
-            merged = held.state_of(merge_since(start, models, shares.tolist(), plan.multiplicative))
+            last = node == top(plan.shards)
+            merged = held.state_of(merge_since(start, models, shares.tolist(), plan.multiplicative, last))
     for child in below:
         del group.mixed[child]
     group.mixed[node] = Mixed(

@@ -64,7 +64,8 @@ def connected(address: str, shards: int, passes: int, screen: Console | None) ->
             yield client, None
             return
         workers = len(client.scheduler_info(n_workers=-1)["workers"])
-        screen.print(f"{workers} workers, {shards} shards; dashboard: {client.dashboard_link or 'none'}")
+        told = f"{workers} worker{'s' * (workers != 1)}, {shards} shard{'s' * (shards != 1)}"
+        screen.print(f"{told}; dashboard: {client.dashboard_link or 'none'}")
         with Bars(screen, passes) as bars:
             yield client, bars
 

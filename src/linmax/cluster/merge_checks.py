@@ -61,14 +61,14 @@ def checked_models(models: Sequence[Mergeable]) -> Sequence[Mergeable]:
     return models
 
 
-def refuse_different(models: Sequence[Any]) -> None:
-    """Refuse models with different options, or with instances that wait for labels."""
-    first = models[0].options
+def refuse_different(models: Sequence[Any], names: Sequence[str] = ()) -> None:
+    """Refuse models with different options, or with instances that wait for labels; ``names`` are those of files."""
+    first, names = models[0].options, names or [f"number {place}" for place in range(len(models))]
     for place, model in enumerate(models[1:], 1):
         for name, value in model.options.items():
             if first[name] != value:
                 raise ValueError(
-                    f"models must have the same {name}: number {place} has {value!r}, number 0 {first[name]!r}"
+                    f"models must have the same {name}: {names[place]} has {value!r}, {names[0]} {first[name]!r}"
                 )
     if len(models) > 1:
         for place, model in enumerate(models):

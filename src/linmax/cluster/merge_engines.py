@@ -28,14 +28,15 @@ def merge_engines(
     known: int,
     shares: np.ndarray,
     multiplicative: str,
+    last: bool = False,
 ) -> Engine:
-    """One engine over the union from engines of the same learner."""
+    """One engine over the union from engines of the same learner; ``last`` if it ends a pass (see `Mixture`)."""
     first = placed[0].engine
     merged = Engine(first.learner, layout, classes, first.settings)
     merged.state.shape[KNOWN] = known
     spots = [one.places(merged) for one in placed]
     _count(base, placed, merged)
-    _mix_nodes(base, placed, merged, shares)
+    _mix_nodes(base, placed, merged, shares, last)
     for member, run in enumerate(merged.runs):
         rule, state = run.rule, merged.state
         blank = _part(rule, merged, member)
@@ -97,7 +98,9 @@ def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
     state.scalars[member, : len(part.scalars)] = part.scalars
 
 
-def _mix_nodes(base: PlacedEngine | None, placed: Sequence[PlacedEngine], merged: Engine, shares: np.ndarray) -> None:
+def _mix_nodes(
+    base: PlacedEngine | None, placed: Sequence[PlacedEngine], merged: Engine, shares: np.ndarray, last: bool
+) -> None:
     """What stands above the rules, and the learners that are none: each node from those in its place."""
 
     def walked(one: PlacedEngine) -> list[Placement]:
@@ -107,7 +110,8 @@ def _mix_nodes(base: PlacedEngine | None, placed: Sequence[PlacedEngine], merged
     walks, start = [walked(one) for one in placed], None if base is None else walked(base)
     for place, node in enumerate(merged.top.walk()):
         before = None if start is None else start[place]
-        node.mix(Mixture([walk[place] for walk in walks], shares, before, merged.k, int(merged.state.shape[KNOWN])))
+        parts, known = [walk[place] for walk in walks], int(merged.state.shape[KNOWN])
+        node.mix(Mixture(parts, shares, before, merged.k, known, last=last))
 
 
 def _count(base: PlacedEngine | None, placed: Sequence[PlacedEngine], merged: Engine) -> None:

@@ -26,12 +26,13 @@ from linmax.data.arrays import Layout
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
 from linmax.engine.notation import as_learner
+from linmax.models.asking.asking import Asking
+from linmax.models.asking.recent import Recent
 from linmax.models.columns import Columns
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import Tally
 from linmax.models.fusion.diversity import RaterDiversity
 from linmax.models.fusion.online import OnLineFusion
-from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.state import FusionState
 
 __all__ = ["merge_fusions"]
@@ -131,6 +132,9 @@ def _joined(
             pairs = np.ix_(there[: len(state.diversity.apart)], there[: len(state.diversity.apart)])
             diversity.apart[pairs] += sign * state.diversity.apart
             diversity.together[pairs] += sign * state.diversity.together
+    tally = Tally.added_up(tallies, signs, size)
+    recent = Recent.joined([(state.recent, there, classes) for state, there, classes in recents], size)
+    recent.told = tally.trials
     return FusionState(
         model,
         first.fixed,
@@ -138,8 +142,8 @@ def _joined(
         tuple(union.voters),
         _normaliser(states, union),
         union.sides,
-        Tally.added_up(tallies, signs, size),
-        Recent.joined([(state.recent, there, classes) for state, there, classes in recents], size),
+        tally,
+        Asking(recent),
         diversity,
     )
 

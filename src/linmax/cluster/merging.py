@@ -43,6 +43,8 @@ from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine
+from linmax.models.asking.asking import Asking
+from linmax.models.asking.recent import Recent
 from linmax.models.columns import Columns
 from linmax.models.fusion.online import OnLineFusion
 from linmax.models.model import Model
@@ -122,8 +124,12 @@ def merge_since(
     models: Sequence[Mergeable],
     how: str | Sequence[float] = "uniform",
     multiplicative: str = "log",
+    last: bool = False,
 ) -> Mergeable:
-    """`merge` for models that all continued from ``base``, whose counts and sums are taken once."""
+    """`merge` for models that all continued from ``base``, whose counts and sums are taken once.
+
+    ``last`` if there are no others, so that the mixture ends a pass.
+    """
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
     models = checked_models(models)
     if isinstance(models[0], OnLineFusion):
@@ -139,7 +145,7 @@ def merge_since(
     shares = shares_of(models, base, how)
     if isinstance(models[0], Learner):
         return _merge_learners(base, models, shares, multiplicative)
-    return _merge_models(base, models, shares, multiplicative)
+    return _merge_models(base, models, shares, multiplicative, last)
 
 
 def _merge_learners(
@@ -167,15 +173,21 @@ def _merge_learners(
         merged, classes, Columns(voters, raters, attributes), mistakes, [learner.model for learner in learners]
     ).state()
     description = learners[0].state()[0] | {
+        "asking": {},
         "model": header,
         "max_pending": max(learner.max_pending for learner in learners),
         "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
     }
-    return Learner.from_state(description, arrays)
+    found = Learner.from_state(description, arrays)
+    kept = [learner._asked().recent for learner in learners]
+    if all(recent.told for recent in kept) and not (raters or attributes):
+        maps = zip(kept, voter_maps, class_maps, strict=False)
+        found._asking = Asking(Recent.joined(list(maps), len(voters)))
+    return found
 
 
 def _merge_models(
-    base: StreamModel | None, models: Sequence[StreamModel], shares: np.ndarray, multiplicative: str
+    base: StreamModel | None, models: Sequence[StreamModel], shares: np.ndarray, multiplicative: str, last: bool
 ) -> StreamModel:
     all_of = [*models, *([] if base is None else [base])]
     started = [place for place, model in enumerate(models) if model.engine is not None]
@@ -213,6 +225,7 @@ def _merge_models(
         known,
         shares[started] / shares[started].sum(),
         multiplicative,
+        last,
     )
     names = list(dict.fromkeys([*classes, *(name for model in models for name in model.labels.names)]))
     mistakes = sum(model.mistakes for model in models) - (len(models) - 1) * (0 if base is None else base.mistakes)

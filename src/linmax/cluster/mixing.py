@@ -34,7 +34,7 @@ from linmax.cluster.merge_checks import HOW, refuse_unmergeable
 from linmax.cluster.model_states import ShardModel, model_of, settings_of_model, state_of
 from linmax.cluster.one_pass import Counter, Holder, Start
 from linmax.cluster.partitions import added_columns, is_joint
-from linmax.cluster.results import Fit, Pass, Progress
+from linmax.cluster.results import Fit, Pass, Progress, warn_of_refused
 from linmax.cluster.shards import Shard, ShardError, refuse_untold, shards_of
 from linmax.cluster.tree import Node, children, covered, top, whole_nodes
 from linmax.cluster.versions import refuse_other_versions, versions
@@ -116,6 +116,11 @@ def fit(
     ConnectionError
         The scheduler has gone away.
 
+    Warns
+    -----
+    UserWarning
+        Rows could not be read; the others were learned from.
+
     Notes
     -----
     With S shards and shares mu_i, pass n is w_n = sum mu_i L_i(w_(n-1)), L_i the learner's pass over shard i. For the
@@ -181,6 +186,7 @@ def fit(
         job.run(job.start(model, passes), passes)
     finally:  # a traceback, or a cycle of references, may keep this alive
         workers.abandon()
+    warn_of_refused(job.result)
     return job.result
 
 
@@ -382,5 +388,7 @@ class Job:
                 place, other, differ = report.columns
                 one, another = self.shards[place].name, self.shards[other].name
                 raise ShardError(
-                    f"the columns of numbers of {one} and {another} differ: {differ}", {one: f"other columns: {differ}"}
+                    f"the columns of numbers of {one} and {another} differ: {differ}, which only one of them has as "
+                    "numbers; give all shards the same columns of the same types",
+                    {one: f"other columns: {differ}"},
                 )

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from linmax.io.frames import is_table
+
 __all__ = ["added_columns", "as_read", "is_collection", "is_joint", "joined", "lazily", "partitions", "type_of_labels"]
 
 PARTS = ("X", "y", "the weights")  # of rows, in this order
@@ -39,6 +41,8 @@ def partitions(given: Any) -> list[Any]:
         return _joint(*given)
     if _is_array(given):
         raise TypeError("a Dask array has no labels in it; give the pair (X, y), or a DataFrame with a label column")
+    if hasattr(given, "to_frame") and not _is_frame(given):
+        raise TypeError("a Dask Series is one column; give the pair (X, y), or a DataFrame with a label column")
     return list(given.to_delayed())
 
 
@@ -195,7 +199,11 @@ def as_read(part: Any) -> Any:
     >>> as_read([{"x": 1.0, "class": "a"}, {"x": float("nan"), "class": "b"}])
     ['{"x": 1.0, "class": "a"}', '{"class": "b"}']
     """
-    if not (isinstance(part, Sequence) and part and isinstance(part[0], Mapping)):
+    if not (isinstance(part, Sequence) and part):
+        return part
+    if isinstance(part[0], (tuple, float, int)) and not is_table(part[0]):
+        raise TypeError(f"a bag holds lines of text or records (dicts), got {type(part[0]).__name__}: {part[0]!r}")
+    if not isinstance(part[0], Mapping):
         return part
     import json
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from linmax.cluster.model_states import ShardModel
 from linmax.cluster.shards import ShardCounts
 
-__all__ = ["Fit", "Pass", "Progress"]
+__all__ = ["Fit", "Pass", "Progress", "warn_of_refused"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,10 @@ class Fit(Generic[M]):
         Their names.
     passes : list of Pass
         What happened in each pass.
+    notes : list of str
+        What was found out about the columns: which one is the label, and which were left out.
+    refused : dict from str to int
+        Shards with rows or lines that could not be read and were left out, and how many.
 
     See Also
     --------
@@ -86,9 +91,31 @@ class Fit(Generic[M]):
     shards: list[str]
     passes: list[Pass] = field(default_factory=list)
 
+    @property
+    def notes(self) -> list[str]:
+        """What was found out about the columns, each said once."""
+        shards = self.passes[0].shards if self.passes else []
+        return list(dict.fromkeys(note for counts in shards for note in counts.notes))
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """How many rows or lines of each shard could not be read, where any could not."""
+        shards = self.passes[0].shards if self.passes else []
+        return {name: counts.refused for name, counts in zip(self.shards, shards, strict=False) if counts.refused}
+
     def __repr__(self) -> str:
         told = f"{self.passes[-1].mistakes:,} mistakes in the last" if self.passes else "none yet"
         return f"<{self.model.learner} mixed from {len(self.shards)} shards, {len(self.passes)} passes: {told}>"
+
+
+def warn_of_refused(result: Fit[Any]) -> None:
+    """Warn whoever called `fit` of rows that are left out."""
+    if refused := result.refused:
+        name, many = next(iter(refused)), sum(refused.values())
+        first = next(counts.first_refused for counts in result.passes[0].shards if counts.refused)
+        left = "1 row could not be read and is" if many == 1 else f"{many:,} rows could not be read and are"
+        told = f"{name}: {first}" if first else name
+        warnings.warn(f"{told}; {left} left out; reading={{'strict': True}} refuses them", stacklevel=3)
 
 
 @dataclass(frozen=True)

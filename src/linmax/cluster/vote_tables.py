@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from linmax.cluster.beforehand import refuse_missing_files
 from linmax.cluster.dask_workers import workers_of
 from linmax.cluster.shards import Refused, ShardError, shards_of, why
-from linmax.cluster.voting import columns_of_votes, label_among
+from linmax.cluster.voting import label_among, table_of_votes
 from linmax.data.blocks import missing
 from linmax.data.score_columns import rated_columns
 
@@ -54,10 +54,9 @@ def look_at_votes(shards: Any, reading: Mapping[str, Any], client: Any = None) -
 def looked_at(source: Any, reading: Mapping[str, Any]) -> VoteTables | Refused:
     """One of them."""
     try:
-        columns = columns_of_votes(source, reading)
+        columns = dict(table_of_votes(source, reading).columns)
         labels = columns.pop(label_among(columns, reading))
-        ignored = reading.get("ignore", ())
-        rated = rated_columns("the table", {name: cells for name, cells in columns.items() if name not in ignored})
+        rated = rated_columns("the table", columns)
     except (ValueError, TypeError, OverflowError, OSError, ImportError) as error:
         return Refused(why(error))
     return VoteTables(list(dict.fromkeys(one for one in labels if not missing(one))), rated[1] if rated else None)

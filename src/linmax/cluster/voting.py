@@ -15,16 +15,17 @@ from linmax.cluster.shards import Refused, ShardCounts, State, why
 from linmax.data.blocks import missing
 from linmax.data.matching import written
 from linmax.data.score_columns import rated_columns
-from linmax.io.reader import read_columns
+from linmax.io.reader import Table, read_table
+from linmax.io.refusals import Refusals
 from linmax.io.schema import LABEL_NAMES
 from linmax.models.fusion.online import OnLineFusion
 from linmax.models.fusion.trials import side_columns
 from linmax.util.checks import one_of
 
-__all__ = ["HeldFusion", "checked_votes_reading", "columns_of_votes", "label_among"]
+__all__ = ["HeldFusion", "checked_votes_reading", "label_among", "table_of_votes"]
 
 Columns = dict[str, Any]
-TABLE_OPTIONS = ("label", "ignore", "format", "others")
+TABLE_OPTIONS = ("label", "ignore", "format", "others", "strict")
 OTHERS = ("refuse", "abstain")  # what votes for other classes than the fusion's are
 
 
@@ -73,14 +74,17 @@ class HeldFusion:
         began, fusion = time.perf_counter(), self.looked_at()
         before = _counts(fusion)
         try:
-            votes, labels = _trials(source, reading, fusion)
+            votes, labels, refusals = _trials(source, reading, fusion)
             if len(labels):
                 fusion.partial_fit(votes, labels)
         except (ValueError, TypeError, OverflowError, OSError, ImportError) as error:
             return Refused(why(error))
         trials, updates, mistakes = (now - then for now, then in zip(_counts(fusion), before, strict=True))
         spent = time.perf_counter() - began
-        return self.state_of(fusion), ShardCounts(trials, mistakes, updates, len(labels) - trials, 0, spent)
+        refused = "".join(f"{file}, line {line}: {reason}" for file, line, reason in refusals.first[:1])
+        unlabelled = len(labels) - trials
+        counts = ShardCounts(trials, mistakes, updates, unlabelled, refusals.total, spent, refused)
+        return self.state_of(fusion), counts
 
 
 def _counts(fusion: OnLineFusion) -> tuple[int, int, int]:
@@ -88,18 +92,19 @@ def _counts(fusion: OnLineFusion) -> tuple[int, int, int]:
     return (0, 0, 0) if state is None else (state.model.trials, state.model.updates, state.model.mistakes)
 
 
-def _trials(source: Any, reading: Mapping[str, Any], fusion: OnLineFusion) -> tuple[Any, Sequence[Any]]:
-    """Votes or scores, and labels, of a shard."""
+def _trials(source: Any, reading: Mapping[str, Any], fusion: OnLineFusion) -> tuple[Any, Sequence[Any], Refusals]:
+    """Votes or scores, and labels, of a shard, and the lines that could not be read."""
     if isinstance(source, tuple) and len(source) == 2:
-        return source
-    columns = columns_of_votes(source, reading)
-    label = label_among(columns, reading)
-    ignored = [str(name) for name in reading.get("ignore", ())]
-    for name in ignored:
-        if name not in columns:
-            raise ValueError(f"there is no column {name!r} to ignore among {', '.join(columns)}")
-    labels = columns.pop(label)
-    voters = {name: cells for name, cells in columns.items() if name not in ignored}
+        return *source, Refusals()
+    table = table_of_votes(source, reading)
+    voters, labels = _votes_of(dict(table.columns), reading, fusion)
+    return voters, labels, table.refusals
+
+
+def _votes_of(columns: Columns, reading: Mapping[str, Any], fusion: OnLineFusion) -> tuple[Any, Sequence[Any]]:
+    """Votes or scores, and labels."""
+    labels = columns.pop(label_among(columns, reading))
+    voters = columns
     rated = rated_columns("the table", voters) if fusion.by is None else None
     if rated is None:
         if fusion.classes is not None and reading.get("others") == "abstain":
@@ -144,11 +149,30 @@ def label_among(columns: Columns, reading: Mapping[str, Any]) -> str:
     return found
 
 
-def columns_of_votes(source: Any, reading: Mapping[str, Any]) -> Columns:
-    """The columns of a shard by name."""
-    if isinstance(source, (str, TableFile)):
+def table_of_votes(source: Any, reading: Mapping[str, Any]) -> Table:
+    """The columns of a shard by name, without those to ignore, which must be there; and lines that cannot be read."""
+    ignored = [str(name) for name in reading.get("ignore", ())]
+    if isinstance(source, str):
         with opened(source) as file:
-            return _joined(file) if isinstance(source, TableFile) else dict(read_columns(file, reading.get("format")))
+            table = read_table(file, reading.get("format"), ignored, bool(reading.get("strict", False)))
+        if not table.lines and table.refusals.total:
+            name, line, reason = table.refusals.first[0]
+            raise ValueError(f"not one of {table.refusals.total:,} lines could be read; {name}, line {line}: {reason}")
+    else:
+        found = _columns_of(source)
+        kept = {name: cells for name, cells in found.items() if name not in ignored}
+        table = Table(kept, [], Refusals(), found.keys() - kept.keys(), {})
+    for name in ignored:
+        if name not in table.left_out:
+            raise ValueError(f"there is no column {name!r} to ignore among {', '.join(table.columns)}")
+    return table
+
+
+def _columns_of(source: Any) -> Columns:
+    """The columns by name of what is not a file of lines."""
+    if isinstance(source, TableFile):
+        with opened(source) as file:
+            return _joined(file)
     if isinstance(source, Mapping):
         return {str(name): cells for name, cells in source.items()}
     if hasattr(source, "to_pydict"):  # a table of Arrow

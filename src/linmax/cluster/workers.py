@@ -130,6 +130,7 @@ class Here(Workers):
         return value
 
     def hold(self, sources: Sequence[Any], often: bool = True) -> list[Any]:
+        refuse_elsewhere(sources)
         lazy = [source for source in sources if is_lazy(source)] if often else []
         if not lazy:
             return list(sources)
@@ -177,6 +178,26 @@ def _computed(argument: Any) -> Any:
 def is_lazy(argument: Any) -> bool:
     """Whether this is a piece of a Dask collection."""
     return hasattr(argument, "__dask_graph__") and hasattr(argument, "compute")
+
+
+def refuse_elsewhere(sources: Sequence[Any]) -> None:
+    """Refuse futures of a Dask client, and pieces of collections that were persisted with one."""
+    graphs: dict[int, tuple[Any, bool]] = {}  # all pieces of a collection have the same
+    for place, source in enumerate(sources):
+        held = _is_future(source)
+        if is_lazy(source):
+            graph = source.__dask_graph__()
+            if id(graph) not in graphs:
+                graphs[id(graph)] = graph, any(map(_is_future, dict(graph).values()))
+            held = graphs[id(graph)][1] or source.key not in graph
+        if held:
+            raise ValueError(
+                f"shard {place} is held by the workers of a Dask client; give this client, or compute the shard first"
+            )
+
+
+def _is_future(given: Any) -> bool:
+    return type(given).__module__.startswith("distributed.") and hasattr(given, "key")
 
 
 _watchers: dict[str, Callable[[], None]] = {}  # of tasks that run in this process

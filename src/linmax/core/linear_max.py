@@ -24,12 +24,22 @@ __all__ = ["difference", "log_sum", "longest_row", "rescore", "score", "top_two"
 
 TINY = 1e-140  # scores below this may have lost digits to underflow
 LOWEST = -300.0  # a stored weight whose logarithm is above this has all its digits, and so has a sum that it is part of
+MANY = 65_536  # rows from which on a compiled loop is worth while
 FAINT, SPECK = 1e-290, 1e-300  # scores below the first are replaced by multiples of the second
 
 
-@kernel(int64(Indices))
 def longest_row(starts: np.ndarray) -> int:
     """Most sparse attributes of an instance, given where rows start and end; 0 without any."""
+    if starts.size <= 2:
+        return int(starts[1] - starts[0]) if starts.size == 2 else 0
+    if starts.size < MANY:
+        return int((starts[1:] - starts[:-1]).max(initial=0))
+    return int(longest_of_many(starts))
+
+
+@kernel(int64(Indices))
+def longest_of_many(starts: np.ndarray) -> int:
+    """`longest_row`, for so many rows that a compiled loop is worth while."""
     longest, ends = 0, starts[1:]
     for t in range(ends.size):
         longest = max(longest, ends[t] - starts[t])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,13 @@ def missing(value: Any) -> bool:
     return value is None or value is np.ma.masked or type(value).__name__ == "NAType" or value != value
 
 
+def silent_votes(abstain: Any) -> Collection[Any]:
+    """What ``abstain`` names: one label that means abstention, a set of them, or none."""
+    if isinstance(abstain, (set, frozenset)):
+        return abstain
+    return () if abstain is None else (abstain,)
+
+
 def read_votes(
     votes: Any, size: int, names: tuple[Any, ...] | None, abstain: Any
 ) -> tuple[np.ndarray, tuple[Any, ...], tuple[str, ...]]:
@@ -133,7 +140,7 @@ def read_votes(
             met = list(dict.fromkeys(v for v in flat if v is not None))
         place = {name: i for i, name in enumerate(met)}
         codes = np.array([-1 if v is None else place[v] for v in flat], np.int32).reshape(table.shape)
-    silent = [vote for vote in ("", abstain) if vote is not None and vote in met]
+    silent = {vote for vote in ("", *silent_votes(abstain)) if vote in met}
     for vote in silent:
         codes[codes == met.index(vote)] = -1
     order = names or tuple(name for name in met if name not in silent)

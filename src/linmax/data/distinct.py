@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, int64, types, uint8
+from numba import int32, int64
 
 from linmax.jit.compiling import kernel
 
 __all__ = ["distinct_of"]
 
 COUNTED_RANGE = 65_536  # whole numbers in a range up to this are counted
-BITS = 64  # in a word: a place for each where the range is short
+BITS = 32  # places that a word has where the range is short
+MANY = 131_072  # values from which on a compiled loop is worth while
 
 
-@kernel(types.void(int64[::1], int64, int32[::1], uint8[::1]))
-def place_values(values: np.ndarray, lowest: int, places: np.ndarray, there: np.ndarray) -> None:
-    """How far each value is above the lowest, and which such places are taken."""
-    if there.size <= BITS:  # a loop of vectors
-        taken = np.uint64(0)
-        for t in range(values.size):
-            place = np.uint64(values[t] - lowest)
-            places[t] = place
-            taken |= np.uint64(1) << place
-        for bit in range(there.size):
-            there[bit] = (taken >> np.uint64(bit)) & np.uint64(1)
-        return
-    for t in range(values.size):
-        place = np.uint64(values[t] - lowest)
-        places[t] = place
-        there[place] = 1
+@kernel(int64(int64[::1], int64, int32[::1]))
+def place_few(values: np.ndarray, lowest: int, places: np.ndarray) -> int:
+    """How far each value is above the lowest; returns which such places are taken, as bits, 0 if some do not fit."""
+    taken, together = 0, 0
+    for t in range(values.size):  # a loop of vectors
+        place = values[t] - lowest
+        places[t] = place & (BITS - 1)
+        taken |= 1 << (place & (BITS - 1))
+        together |= place
+    return taken if 0 <= together < BITS else 0
+
+
+def _few(numbers: np.ndarray) -> tuple[int, np.ndarray, np.ndarray] | None:
+    """`_counted`, if the values lie close to the lowest of the first ones."""
+    lowest, places = int(numbers[:BITS].min()), np.empty(numbers.size, np.int32)
+    taken = int(place_few(numbers, lowest, places)) if abs(lowest) < 2**62 else 0  # where differences do not overflow
+    there = np.array([taken >> bit & 1 for bit in range(taken.bit_length())], np.bool_)
+    return (lowest, places, there) if taken else None
+
+
+def _counted(numbers: np.ndarray) -> tuple[int, np.ndarray, np.ndarray] | None:
+    """The lowest number, how far each is above it and which such places are taken; None if the range is long."""
+    if numbers.size >= MANY and (found := _few(numbers)):
+        return found
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    if highest - lowest >= COUNTED_RANGE:
+        return None
+    places, there = (numbers - lowest).astype(np.int32), np.zeros(highest - lowest + 1, np.bool_)
+    there[places] = True
+    return lowest, places, there
 
 
 def distinct_of(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -40,11 +55,10 @@ def distinct_of(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     >>> values.tolist(), places.tolist()
     ([-1, 3, 7], [[2, 0], [0, 1]])
     """
-    if array.dtype.kind in "iu" and array.size:
-        lowest, highest = int(array.min()), int(array.max())
-        if highest - lowest < COUNTED_RANGE and highest < 2**63:  # sorting would take as long as learning
-            places, there = np.zeros(array.size, np.int32), np.zeros(highest - lowest + 1, np.uint8)
-            place_values(np.require(array, np.int64, ("C", "W")).ravel(), lowest, places, there)
+    if array.dtype.kind in "iu" and array.size and (array.dtype != np.uint64 or int(array.max()) < 2**63):
+        counted = _counted(np.require(array, np.int64, ("C", "W")).ravel())
+        if counted:  # sorting would take as long as learning
+            lowest, places, there = counted
             if not there.all():
                 places = (np.cumsum(there, dtype=np.int32) - 1)[places]
             return (np.flatnonzero(there) + lowest).astype(array.dtype), places.reshape(array.shape)

@@ -196,7 +196,7 @@ def experts(
     thresholds
         Add the constant attribute 1, that is one threshold for each class.
     abstain
-        A label that also means abstention, such as -1.
+        A label that also means abstention, such as -1, or a set of them.
     negated
         Add a copy -x of every voter, rater and attribute, for rules whose weights stay positive.
     split

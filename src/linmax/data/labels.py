@@ -6,11 +6,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import int32, int64, types
 
 from linmax.data.blocks import missing
 from linmax.data.distinct import distinct_of
-from linmax.jit.compiling import kernel
 from linmax.util.checks import refuse_masked
 
 __all__ = [
@@ -82,16 +80,6 @@ def labels_with_gaps(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     return distinct, places
 
 
-@kernel(types.boolean(int32[::1], int64, int64[::1]))
-def name_numbers(numbers: np.ndarray, first: int, names: np.ndarray) -> bool:
-    """Class indices as whole numbers from ``first`` on; returns whether all of them were known."""
-    known = True
-    for t in range(numbers.size):
-        names[t] = first + numbers[t]
-        known &= numbers[t] >= 0
-    return known
-
-
 def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Distinct labels (sorted when they can be) and the place of each label among them; missing ones are refused."""
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
@@ -116,10 +104,9 @@ def unique_labels(labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
 def named(numbers: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
     """The classes with these numbers; None for -1, which is before the first class is known."""
     names = as_array(classes)
-    if names.dtype == np.int64 and (names == names[0] + np.arange(len(names))).all():
-        found = np.empty(len(numbers), np.int64)
-        if name_numbers(numbers, int(names[0]), found):
-            return found
-    if (numbers < 0).any():
+    if numbers.min(initial=0) < 0:
         return np.array([classes[i] if i >= 0 else None for i in numbers], dtype=object)
+    if names.dtype == np.int64 and (names == names[0] + np.arange(len(names))).all():
+        found = numbers.astype(np.int64)
+        return found + names[0] if names[0] else found
     return names[numbers]

@@ -7,6 +7,7 @@ the column has turned into 1.0, -1 for "no vote", probabilities instead of votes
 from __future__ import annotations
 
 import re
+import string
 import warnings
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -15,16 +16,26 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.blocks import missing
+from linmax.data.blocks import missing, silent_votes
 from linmax.data.distinct import distinct_of
 from linmax.data.labels import labels_with_gaps
 from linmax.data.votes import Ballots
 
-__all__ = ["as_meant", "check_meant", "labels_meant", "matched", "refuse_kinds", "tell_strangers", "written"]
+__all__ = [
+    "as_meant",
+    "check_meant",
+    "labels_meant",
+    "matched",
+    "near_misses",
+    "refuse_kinds",
+    "tell_strangers",
+    "written",
+]
 
 WHOLE = re.compile(r"-?(0|[1-9]\d*)(\.0+)?")
 WHOLE_NUMBER = re.compile(r"0|[1-9]\d*")
 ROWS_OF_IDS = 20  # in which a column of ids shows
+AROUND = string.punctuation + string.whitespace  # what may stand around a label
 NUMBER_TYPES = (int, float, np.integer, np.floating)
 
 
@@ -88,18 +99,48 @@ def tell_strangers(ballots: Ballots, labels: Collection[Any], abstain: Any = Non
     met = set(labels)
     said = [{vote for vote in set(column) if _counts(vote, abstain)} for column in ballots.table.T.tolist()]
     strangers = [i for i, votes in enumerate(said) if votes and not votes & met]
-    if not strangers:
-        return
-    if len(strangers) == sum(map(bool, said)):
+    if strangers and len(strangers) == sum(map(bool, said)):
         vote, label = min(set().union(*said), key=str), min(met, key=str)
         raise ValueError(
             f"votes: no vote is ever a label; votes are such as {vote!r}, and labels such as {label!r}. Write them "
             "alike"
         )
+    near = near_misses(set().union(*said) - met, met)
+    if near:
+        _tell_near(near)
+    strangers = [i for i in strangers if not near.keys() & said[i]]
+    if not strangers:
+        return
     names = [_column(ballots, i) for i in strangers]
     told = f"column {names[0]} never names a label, but {min(said[strangers[0]], key=str)!r}, say"
     told += f" (nor {'do' if len(names) > 2 else 'does'} {', '.join(names[1:])})" if len(names) > 1 else ""
     warnings.warn(f"votes: {told}; leave it out if it is no voter, or pass it as by= if it is a subject", stacklevel=4)
+
+
+def near_misses(strange: Collection[Any], known: Collection[Any]) -> dict[str, str]:
+    """Those that are a known class but for case and what stands around it, and that class; none where classes are so.
+
+    Examples
+    --------
+    >>> near_misses(["b", "(C).", "D and A", 1], ["A", "B", "C", "D"])
+    {'b': 'B', '(C).': 'C'}
+    """
+    texts = [name for name in known if isinstance(name, str)]
+    meant = {_bare(name): name for name in texts if _bare(name)}
+    if len(meant) < len(texts):
+        return {}
+    return {vote: meant[_bare(vote)] for vote in strange if isinstance(vote, str) and _bare(vote) in meant}
+
+
+def _tell_near(near: Mapping[str, str]) -> None:
+    vote, others = min(near), len(near) - 1
+    more = f", as are {others} others" if others > 1 else ", as is another" if others else ""
+    told = f"votes: {vote!r} is never a label, but {near[vote]!r} is, from which it differs in case or punctuation only"
+    warnings.warn(f"{told}{more}; write votes and labels alike, or they are classes of their own", stacklevel=5)
+
+
+def _bare(text: str) -> str:
+    return text.strip(AROUND).casefold()
 
 
 def labels_meant(labels: np.ndarray, known: Collection[Any]) -> np.ndarray:
@@ -125,7 +166,7 @@ def _alike(strange: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
 
 def _counts(vote: Any, abstain: Any) -> bool:
     """Whether a vote is none that abstains."""
-    return not missing(vote) and not (abstain is not None and vote == abstain)
+    return not missing(vote) and vote not in silent_votes(abstain)
 
 
 def _column(ballots: Ballots, i: int) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Panel, Rule, State
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Panel, Rule
 from linmax.core.member import LANES, EngineArrays, Scratch, scratch_for
 from linmax.core.search import Trials, fill_panel
 from linmax.data.arrays import Layout, concatenate, cut
@@ -31,11 +31,11 @@ from linmax.engine.lowering import lower
 from linmax.engine.outcome import Outcome
 from linmax.engine.plain_loop import PlainOutputs, play_plain
 from linmax.engine.settings import Settings, settings_of
+from linmax.engine.stored import arrays_of, take_over
 from linmax.engine.written import NO_LOG, NO_PANEL, new_log, new_panel, state_log
 from linmax.techniques.hypothesis_log import Log
-from linmax.techniques.node import Chunk, Leaf, overwrite
+from linmax.techniques.node import Chunk, Leaf
 from linmax.techniques.recycling import BITS_IN_WORD
-from linmax.util.names import apart
 
 __all__ = ["NO_PANEL", "Engine", "Outcome", "Settings", "settings_of"]
 
@@ -85,13 +85,7 @@ class Engine:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All state by name: members, nodes, and the recent instances with their uses."""
-        found = {f"state.{name}": array for name, array in self.state._asdict().items()}
-        for place, node in enumerate(self.top.walk()):
-            found |= {f"node{place}.{name}": array for name, array in node.arrays.items()}
-        if self.tail is not None:
-            found |= {f"tail.{name}": np.atleast_1d(array) for name, array in self.tail._asdict().items()}
-            found |= {"tail.labels": self.tail_labels, "tail.uses": self.tail_uses}
-        return found
+        return arrays_of(self)
 
     @classmethod
     def restored(
@@ -116,21 +110,7 @@ class Engine:
 
     def restore(self, arrays: Mapping[str, np.ndarray], copied: bool = True) -> None:
         """Take over the state of an engine of the same learner, layout and classes."""
-        parts = apart(arrays)
-        state = parts.pop("state", {})
-        if copied:
-            overwrite(self.state._asdict(), state, str(self.learner))
-        else:
-            self.state = State(**state)
-        for place, node in enumerate(self.top.walk()):
-            node.restore(parts.pop(f"node{place}", {}))
-        tail = parts.pop("tail", None) if self.memory else None
-        if tail is not None:
-            blocks = {name: tail[name].copy() for name in Instances._fields if name != "constant"}
-            self.tail = Instances(**blocks, constant=float(tail["constant"][0]))
-            self.tail_labels, self.tail_uses = tail["labels"].copy(), tail["uses"].copy()
-        if parts:
-            raise ValueError(f"{sorted(parts)[0]!r} is not part of {self.learner}")
+        take_over(self, arrays, copied)
 
     def like(self, learner: Any, layout: Layout) -> Engine:
         """Another engine with these classes and settings, one that gives scores."""
@@ -239,9 +219,8 @@ class Engine:
             np.zeros(size) if margins else None,
             np.zeros((scored, self.k)) if scored else None,
         )
-        gaps = labels < 0
-        if gaps.any() and not all(node.takes_gaps for node in self.top.walk()):
-            play_around_gaps(self, instances, labels, gaps, outcome)
+        if labels.min(initial=0) < 0 and not all(node.takes_gaps for node in self.top.walk()):
+            play_around_gaps(self, instances, labels, outcome)
             return outcome
         if self.plain:
             self._play_plain(instances, labels, outcome)

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["play_around_gaps"]
 
 
-def play_around_gaps(
-    engine: Engine, instances: Instances, labels: np.ndarray, gaps: np.ndarray, outcome: Outcome
-) -> None:
+def play_around_gaps(engine: Engine, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
     """Play the stretches with labels, and watch those without."""
+    gaps = labels < 0
     size, scored = len(labels), 0 if outcome.scores is None else len(outcome.scores)
     edges = [0, *(np.flatnonzero(np.diff(gaps.astype(np.int8))) + 1).tolist(), size]
     for first, last in pairwise(edges):

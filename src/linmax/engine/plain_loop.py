@@ -42,7 +42,7 @@ from linmax.core.linear_max import TINY, difference, rescore, score, top_two
 from linmax.core.member import EngineArrays, EngineArraysT, rescale, view_of
 from linmax.jit.compiling import kernel, written_out
 from linmax.jit.moves import move_dense, move_rows
-from linmax.jit.scores import start_dense_skipping
+from linmax.jit.scores import start_dense_skipping, start_rows
 from linmax.jit.selection import best_but, leads
 
 __all__ = ["PlainOutputs", "PlainOutputsT", "judge_plain_inline", "play_plain", "play_plain_inline"]
@@ -74,18 +74,51 @@ def mostly_zeros(instances: Instances, shape: np.ndarray) -> bool:
 
 
 @kernel(hot=True)
-def leads_clearly(scores: np.ndarray, label: int, shape: np.ndarray, spread: int, reach: float) -> bool:
+def leads_clearly(scores: np.ndarray, known: int, label: int, spread: int, reach: float) -> bool:
     """Whether the label leads by so much that nothing happens; then its rival need not be known.
 
     Where stored weights may be too small to add, its score must be one that is not.
     """
-    known = shape[KNOWN]
-    if label >= known or not reach < np.inf or (spread != 0 and scores[label] < TINY):
+    if label >= known or (spread != 0 and scores[label] < TINY):
         return False
-    reach = max(reach, 0.0)
     if known == 2:
         return bool(reach < scores[label] - scores[1 - label] < np.inf)
     return bool(known > 2 and leads(scores, known, label, reach))
+
+
+@kernel(hot=True)
+def pass_clear(
+    instances: Instances,
+    labels: np.ndarray,
+    trials: tuple[int, int],
+    state: tuple[np.ndarray, np.ndarray, np.ndarray],
+    rule: tuple[int, float],
+    skips: bool,
+    predictions: np.ndarray,
+) -> int:
+    """Predict the labels of trials, from one to another, as long as they lead clearly, and nothing happens.
+
+    Returns the trial at which that ends, and leaves its scores. ``state`` has the shape, the weights and room for the
+    scores; ``rule`` is how weights spread, and the reach. A loop of its own has the registers to itself.
+    """
+    (t, stop), (shape, weights, scores), (spread, reach) = trials, state, rule
+    stride, known, constant, reach = shape[STRIDE], shape[KNOWN], instances.constant, max(reach, 0.0)
+    if not reach < np.inf:
+        stop = t
+    indptr, rows, values = instances.indptr, instances.indices, instances.values
+    sparse = indptr.size > 0 and instances.dense.shape[1] == 0 and shape[EXPERTS] == 0
+    while t < labels.size:
+        if sparse:
+            start_rows(scores, weights, stride, stride, constant, rows, values, indptr[t], indptr[t + 1])
+        elif skips:
+            start_dense_skipping(scores, weights, stride, stride, constant, instances.dense[t])
+        else:
+            score_inline(instances, t, shape, weights, scores)
+        if t >= stop or not leads_clearly(scores, known, labels[t], spread, reach):
+            break
+        predictions[t] = labels[t]
+        t += 1
+    return t
 
 
 @kernel(hot=True)
@@ -161,18 +194,16 @@ def play_plain_inline(
     scalars, params, counts = state.scalars[0], members.params[0], state.counts[0]
     scores, support, z = scratch.scores, scratch.support, scratch.z
     scored = labels.size - table.shape[0]
+    unasked = scored if margins.size == 0 else 0  # of these trials nothing but the prediction is kept
     adds = members.forms[0] == ADDS and shape[EXPERTS] == 0
-    for t in range(labels.size):
-        label = np.int64(labels[t])
-        if skips:
-            stride = shape[STRIDE]
-            start_dense_skipping(scores, weights, stride, stride, instances.constant, instances.dense[t])
-        else:
-            score_inline(instances, t, shape, weights, scores)
-        if margins.size == 0 and t < scored and leads_clearly(scores, label, shape, spread, scalars[REACH]):
-            predictions[t] = label
-            counts[TRIALS] += 1
-            continue
+    following = 0
+    while True:
+        trials, rule = (following, unasked), (spread, scalars[REACH])
+        t = pass_clear(instances, labels, trials, (shape, weights, scores), rule, skips, predictions)
+        counts[TRIALS] += t - following
+        if t == labels.size:
+            return -1
+        following, label = t + 1, np.int64(labels[t])
         rival = rival_of(scores, label, shape)
         new = label >= shape[KNOWN]
         if spread != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
@@ -225,7 +256,6 @@ def play_plain_inline(
                 return t
         elif huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
             rescale(view_of(members, state, 0, 0))
-    return -1
 
 
 @kernel(int64(EngineArraysT, InstancesT, Labels, PlainOutputsT))

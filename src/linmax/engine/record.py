@@ -145,15 +145,14 @@ def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> N
     record.counts[JUDGED] += 1
 
 
-@kernel(int64(RecordT, Labels, int64))
 def pass_over(record: Record, labels: np.ndarray, known: int) -> int:
     """Count trials whose scores would be overwritten anyway; returns how many classes are known after them."""
-    for t in range(labels.size):
-        if labels[t] >= known:
-            known = labels[t] + 1
-        elif labels[t] >= 0:
-            record.counts[JUDGED] += 1
-    return known
+    if labels.min(initial=0) >= 0 and labels.max(initial=-1) < known:  # as a rule
+        record.counts[JUDGED] += labels.size
+        return known
+    highest = np.maximum.accumulate(np.append(known - 1, labels))  # before each trial, and at the end
+    record.counts[JUDGED] += np.count_nonzero((labels >= 0) & (labels <= highest[:-1]))
+    return int(highest[-1]) + 1
 
 
 @kernel(types.void(RecordT, Matrix, Labels, int64))

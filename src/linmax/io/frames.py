@@ -97,6 +97,8 @@ class TableReader:
     def _pairs(self, x: Any, y: Any, weights: Any = None) -> Iterator[Batch]:
         """X, y and sample_weight as in scikit-learn; columns are named by their numbers."""
         labels = list(y)
+        if np.iscomplexobj(x):
+            raise TypeError("X has complex numbers, and attributes are real; give real and imaginary parts as columns")
         if x.shape[0] != len(labels):
             raise ValueError(f"X has {x.shape[0]} rows, but y has {len(labels)}")
         if not self.settled and (remembered := self.options.remembered()):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from linmax.io.batches import Batch, Classes
@@ -16,7 +17,7 @@ from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.checks import one_of
 
-__all__ = ["StreamReader", "open_source", "read_columns"]
+__all__ = ["StreamReader", "Table", "open_source", "read_columns", "read_table"]
 
 
 def open_source(
@@ -89,16 +90,58 @@ class StreamReader:
                 source.close()
 
 
-def read_columns(path: Any, kind: str | None = None) -> Columns:
+@dataclass(frozen=True)
+class Table:
     """The unchanged cells of a table, column by column: text, or values of the types in the file.
 
-    The table may be in any format that has columns, compressed or not; "-" is standard input.
+    Attributes
+    ----------
+    columns
+        The cells by the name of their column.
+    lines
+        The line of each row; the number of the row, where rows are not lines.
+    refusals
+        Lines that could not be read, and have no row.
+    left_out
+        Columns, and keys of JSON with all in their objects, that were there and are ignored.
+    objects
+        The key of JSON in whose object a column stands, for those that do.
     """
+
+    columns: Columns
+    lines: list[int]
+    refusals: Refusals
+    left_out: set[str]
+    objects: dict[str, str]
+
+
+def read_table(
+    path: Any,
+    kind: str | None = None,
+    ignore: Sequence[str] = (),
+    strict: bool = False,
+    wanted: Collection[str] | None = None,
+) -> Table:
+    """Read a table in any format that has columns, compressed or not; "-" is standard input.
+
+    If only some columns are ``wanted``, lines are not refused for what stands in others.
+    """
+    known = None if wanted is None else dict.fromkeys(wanted, "category")
+    options = ReadOptions(ignore=tuple(ignore), strict=strict, known=known)
     source, found = open_source(path, kind, columns=True)
     try:
-        made = make_format(found, ReadOptions())
+        made = make_format(found, options)
         if not made.has_columns():
             raise ValueError(f"{source.name} is {found}, which has no columns; give a table")
-        return made.columns(source)
+        columns = made.columns(source)
     finally:
         source.close()
+    left_out = made.left_out | {name for name in ignore if name in columns}
+    columns = {name: cells for name, cells in columns.items() if name not in left_out}
+    lines = made.lines or list(range(1, 1 + max(map(len, columns.values()), default=0)))
+    return Table(columns, lines, made.refusals, left_out, made.objects)
+
+
+def read_columns(path: Any, kind: str | None = None) -> Columns:
+    """The columns of a table, all of whose lines can be read."""
+    return read_table(path, kind, strict=True).columns

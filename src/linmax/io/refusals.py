@@ -44,6 +44,12 @@ class Refusals:
         if len(self.first) < REFUSALS_KEPT:
             self.first.append((file, line, told or reason))
 
+    def join(self, other: Refusals) -> None:
+        """Count those of another file, too."""
+        for reason, count in other.counts.items():
+            self.counts[reason] = self.counts.get(reason, 0) + count
+        self.first = [*self.first, *other.first][:REFUSALS_KEPT]
+
     def copy(self) -> Refusals:
         """As it is now."""
         return Refusals(dict(self.counts), list(self.first))

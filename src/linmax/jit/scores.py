@@ -6,6 +6,7 @@ explicit vectors. The functions ``plain_...`` define the results; they run when 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from linmax.jit.vectors import (
     DOUBLE,
     FLOAT,
     FUSE,
+    I32,
     I64,
     VOID,
     array_struct,
@@ -57,7 +59,7 @@ __all__ = [
 _SHAPES = ((1, 1, 4), (2, 1, 4), (4, 1, 4), (8, 1, 4), (8, 3, 2))
 _SKIPPING = _SHAPES[1:4]
 _WIDE, _NARROW = (8, 2, 4), (8, 1, 4)
-_ROWS_AHEAD = 16  # rows prefetched, the next instance's included: its first misses would otherwise stall every trial
+_ROWS_AHEAD = 24  # rows prefetched, the next instance's included: its first misses would otherwise stall every trial
 _VALUES_AHEAD = 256  # row numbers and values prefetched: the hardware's own prefetching stops at the end of every page
 
 
@@ -124,6 +126,28 @@ class WeightedRows(NamedTuple):
     skips: bool = False  # whether stretches of values that are all 0 are passed over, which changes no sum
 
 
+def _places(builder: Any, rows: WeightedRows, j: Any, together: int) -> list[Any]:
+    """The row numbers from j on, one or an even number of them; two by each load, since loads limit the speed."""
+    following = [builder.add(j, integer(way), flags=("nsw",)) for way in range(together)]
+    if rows.numbers is None:
+        return following
+    if together == 1:
+        return [builder.sext(builder.load(builder.gep(rows.numbers, [j])), I64)]
+    found = []
+    for even in following[::2]:
+        at = builder.bitcast(builder.gep(rows.numbers, [even]), I64.as_pointer())
+        both = builder.load(at, align=4)
+        halves = [builder.sext(builder.trunc(both, I32), I64), builder.ashr(both, integer(32))]
+        found += halves if sys.byteorder == "little" else halves[::-1]
+    return found
+
+
+def _rows(builder: Any, rows: WeightedRows, j: Any, together: int) -> list[Any]:
+    """Pointers to the rows from j on."""
+    starts = [builder.mul(place, rows.stride, flags=("nsw",)) for place in _places(builder, rows, j, together)]
+    return [builder.gep(rows.weights, [start]) for start in starts]
+
+
 def write_pass(
     builder: Any, scores: Any, start: Any, factor: Any, rows: WeightedRows, shape: tuple[int, int, int]
 ) -> None:
@@ -134,16 +158,10 @@ def write_pass(
     align = 4 if number == FLOAT else 8
     streamed = parts == 1 and number == DOUBLE  # with more classes the weights, not the rows, limit the speed
 
-    def row(j: Any) -> Any:
-        place = j if rows.numbers is None else builder.sext(builder.load(builder.gep(rows.numbers, [j])), I64)
-        return builder.gep(rows.weights, [builder.mul(place, rows.stride, flags=("nsw",))])
-
     def prefetch_weights(j: Any) -> None:
         coming = builder.add(j, integer(_ROWS_AHEAD))
         there = builder.icmp_signed("<=", builder.add(coming, integer(ways)), rows.within)
-        coming = builder.select(there, coming, j)
-        for way in range(ways):
-            at = row(builder.add(coming, integer(way)))
+        for at in _rows(builder, rows, builder.select(there, coming, j), ways):
             for part in range(parts):
                 prefetch_pointer(builder, builder.gep(at, [integer(part * lanes)]), locality=3)
 
@@ -159,9 +177,9 @@ def write_pass(
             if rows.numbers is not None and together > 1 and lanes > 1:  # rows of one number gain nothing
                 prefetch_weights(j)
             updated = []
-            for way in range(together):
+            for way, at in enumerate(_rows(builder, rows, j, together)):
                 here = builder.add(j, integer(way), flags=("nsw",))
-                at, value = row(here), broadcast(builder, builder.load(builder.gep(rows.values, [here])), lanes)
+                value = broadcast(builder, builder.load(builder.gep(rows.values, [here])), lanes)
                 for part in range(parts):
                     weight = builder.load(vector_pointer(builder, at, integer(part * lanes), lanes), align=align)
                     term = builder.fmul(value, weight, flags=FUSE)
@@ -170,9 +188,9 @@ def write_pass(
 
         return body
 
-    places = [integer(part * lanes) for part in range(parts)]
+    offsets = [integer(part * lanes) for part in range(parts)]
     multiple = broadcast(builder, factor, lanes)
-    first = [builder.load(vector_pointer(builder, start, place, lanes), align=align) for place in places]
+    first = [builder.load(vector_pointer(builder, start, place, lanes), align=align) for place in offsets]
     sums = [builder.fmul(multiple, begin) for begin in first] + [ir.Constant(vector, None)] * (parts * (ways - 1))
     if rows.skips:  # in fours, the ways of all shapes that skip
         j = builder.and_(rows.count, integer(-ways))
@@ -192,7 +210,7 @@ def write_pass(
         half = len(sums) // 2
         sums = [builder.fadd(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
     _, *sums = loop(builder, j, 1, rows.count, sums, add(1))
-    for total, place in zip(sums, places, strict=True):
+    for total, place in zip(sums, offsets, strict=True):
         builder.store(total, vector_pointer(builder, scores, place, lanes), align=align)
 
 

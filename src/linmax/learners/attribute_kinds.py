@@ -14,7 +14,7 @@ from numba import boolean, int32, int64, types
 from linmax.core.contract import Indices, Instances, Matrix, Vector
 from linmax.data.numeric import MOST_NUMERIC, are_numbers
 from linmax.jit.compiling import kernel
-from linmax.learners.mixing import Placement
+from linmax.learners.mixing import Mixture, Placement
 
 __all__ = ["DENSE", "MIXED", "SPARSE", "UNDECIDED", "Kinds"]
 
@@ -222,13 +222,19 @@ class Kinds:
             values=np.ascontiguousarray(instances.values[kept]),
         )
 
-    def mix(self, other: Kinds, part: Placement, leading: Kinds) -> Placement:
-        """Take over what another met, at the places of ``part``; returns the part with the columns of its groups."""
+    def mix(self, mixture: Mixture, leading: Kinds) -> Mixture:
+        """Take over what pools met; what was counted adds up. Returns them with the columns of their groups."""
         self.counts[3:] = leading.counts[3:]
+        for part, sign in mixture.counted if leading.kind == DENSE else []:
+            if part.state.kinds.kind == DENSE:
+                self.counts[1:3] += sign * part.state.kinds.counts[1:3]
+        return mixture.map(lambda part: self._take(part.state.kinds, part, leading))
+
+    def _take(self, other: Kinds, part: Placement, leading: Kinds) -> Placement:
+        """Take over the places of what another met; returns ``part`` with the columns of its groups."""
         if leading.kind != DENSE or other.kind != DENSE:
             dense, sparse = other.places(part.dense, part.sparse)
             return part._replace(dense=dense, sparse=sparse)
-        self.counts[1:3] += other.counts[1:3]
         found = np.zeros(int(other.counts[0]), np.int64)
         for name, own, there in (
             ("dense_places", other.dense_places, part.dense),

@@ -24,7 +24,7 @@ from numba import boolean, float64, int64, types
 
 from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
-from linmax.data.scaling import standardise
+from linmax.data.scaling_rows import standardise
 from linmax.jit.compiling import kernel
 from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival
 from linmax.learners.mixing import Mixture, Placement, Spot, mix_by_precision, spot_of

@@ -4,7 +4,8 @@ Each member's scores of the known classes are centred, divided by their root mea
 [0, 1] by softmax. The shares are sub-experts x_m with weights w, all 1 at first, for AROW with a full matrix S, I at
 first: with z = x^label - x^rival, if w.z < 1 then b = 1/(z'Sz + 10/h), w <- w + (1 - w.z) b Sz,
 S <- S - b Sz (Sz)' + 10^-4 I, h the weight of the trial, at most 10. What is added keeps it
-tracking. Of a trial that denies a class, z = x^best other - x^wrong.
+tracking. Of a trial that denies a class, z = x^best other - x^wrong, and weights below 0 become 0: that all spoke for a
+class that was wrong does not mean that what they speak against is right.
 """
 
 from __future__ import annotations
@@ -154,6 +155,8 @@ def fuse(
             other = second if first == wrong else first
             if other >= 0:
                 learn_weights(votes[t], other, wrong, importances[t], weights, matrix, room[0], room[1])
+                for m in range(members):
+                    weights[m] = max(weights[m], 0.0)
         elif label >= known:
             shape[KNOWN] = label + 1
             if first >= 0:

@@ -34,6 +34,7 @@ class Mixture(NamedTuple):
     k: int  # classes of all together
     known: int  # of them, those that may be predicted
     anew: bool = False  # whether parts may have begun anew since the base, and learned its trials once more
+    last: bool = False  # whether these are all that went on from the base, so that the mixture ends a pass
 
     @property
     def start(self) -> Placement | None:
@@ -118,25 +119,33 @@ Table = tuple[Spot, np.ndarray, np.ndarray]  # where it is in the common one, we
 
 
 def mix_learned(
-    shape: tuple[int, ...], parts: Sequence[tuple[Table, float]], start: Table | None
+    shape: tuple[int, ...], parts: Sequence[tuple[Table, float]], start: Table | None, last: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights and variances from what each part, given with its share, learned since the start.
 
     With P_0 the precisions of the start (at first 1) and J_i = 1 / S_i - P_0: P = P_0 + sum mu_i J_i and
     w = sum mu_i J_i w_i / sum mu_i J_i, so that only those who learned something about a weight have a say in it. Where
     nobody's precision grew, w moves by the shares. Rows of a part that became one count together.
+
+    The mean of steps that were taken side by side is shorter than the way that one stream would have gone. So at the
+    ``last`` mixture of a pass the step from the start is taken 2 - sum a_i^2 times, a_i = mu_i J_i over their sum: once
+    where one part learned all, 1.5 times where two learned as much. This is over-relaxation, which converges below 2.
     """
     before, precision = np.zeros(shape), np.ones(shape)
     if start is not None:
         spot, weights, variances = start
         before[spot], precision[spot] = weights, 1.0 / variances.astype(np.float64)
-    learned, pull, moved = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    learned, pull, moved, squares = (np.zeros(shape) for _ in range(4))
     for (spot, weights, variances), share in parts:
         gained = share * np.maximum(1.0 / variances.astype(np.float64) - precision[spot], 0.0)
         np.add.at(learned, spot, gained)
+        np.add.at(squares, spot, gained**2)
         np.add.at(pull, spot, gained * weights)
         moved[spot] += share * (weights - before[spot])
     mixed = np.divide(pull, learned, out=before + moved, where=learned > 0.0)
+    if last and start is not None:
+        together = np.divide(squares, learned**2, out=np.ones(shape), where=learned > 0.0)
+        mixed += (1.0 - together) * (mixed - before)
     return mixed, 1.0 / (precision + learned)
 
 

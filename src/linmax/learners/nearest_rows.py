@@ -4,7 +4,7 @@ With D_i the distance of row i, the sum of squared differences over dense attrib
 speaks for its label by ((D_1 + e) / (D_i + e))^8 if that is more than 4^-8, D_1 the least distance. A row is remembered
 when its label has less than `SURE_SHARE` of what is said; of rows with a weight below 1, only that share of them. When
 there is no room, the oldest row is forgotten. A row that denies a class speaks against it by as much, and is remembered
-if the class has more than 1 - `SURE_SHARE`.
+when no other class has `SURE_SHARE`: where nothing is known yet, what a row is not tells most.
 
 Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
 """
@@ -20,9 +20,9 @@ from numba import boolean, int64, types
 
 from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
-from linmax.data.scaling import STEADY
+from linmax.data.scaling_rows import STEADY
 from linmax.jit.compiling import kernel
-from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, renamed
+from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival, renamed
 from linmax.learners.mixing import Mixture, Placement
 
 __all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
@@ -129,7 +129,8 @@ def play_nearest(
             known = max(known, label + 1)
             kept = weights[t] >= 1.0 or stats.shape[0] == 0 or (stats[0, 0] * GOLDEN) % 1.0 < weights[t]
             if label < 0:
-                unsure = scores[DENIED - label] > np.float32(1.0 - SURE_SHARE)
+                other = best_rival(scores, DENIED - label, known)
+                unsure = other < 0 or scores[other] < np.float32(SURE_SHARE)
             else:
                 unsure = scores[label] < np.float32(SURE_SHARE)
             if kept and unsure:

@@ -26,6 +26,7 @@ __all__ = ["ACTIVE", "MEAN", "MOST_BINS", "VARIANCE", "place_keys", "play_pairs"
 ACTIVE = 20  # literals of a row that are paired
 MOST_BINS = 64  # more bins than an attribute can have
 AROW = 0.1  # its r
+APART = 2.0  # how far a class that is denied falls behind: as far as the scores of the label, 1, and of others, -1
 STEP_RATE = 0.004
 MEAN, VARIANCE, CELLS = range(3)
 PROBES = 8  # places that are tried
@@ -175,7 +176,7 @@ def learn_pairs(
         if wrong >= 0 and c != wrong:
             continue
         sign = np.float32(1.0 if c == label else -1.0)
-        loss = np.float32(1.0) - sign * (scores[MEAN, c] - ahead)
+        loss = np.float32(1.0 if wrong < 0 else APART) - sign * (scores[MEAN, c] - ahead)
         if loss > 0.0:
             steps[1, c] = x * x / (scores[VARIANCE, c] + noise)
             steps[0, c] = sign * loss * steps[1, c] / x

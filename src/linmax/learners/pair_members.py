@@ -258,7 +258,7 @@ class PairMembers(Group):
         tables = [(self._table(part, start is not None), share) for part, share in ready]
         begun = None if start is None else self._table(start, True)
         own = self.cells[: self.keys[0] + 1]
-        own[:, MEAN], own[:, VARIANCE] = mix_learned((len(own), width), tables, begun)
+        own[:, MEAN], own[:, VARIANCE] = mix_learned((len(own), width), tables, begun, mixture.last)
         own[0, MEAN], own[0, VARIANCE] = 0.0, 1.0
         for part, sign in mixture.counted:
             self.trials += sign * part.state.trials

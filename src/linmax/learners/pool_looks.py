@@ -25,7 +25,7 @@ def decided(pool: RunningPool) -> dict[str, str | int | float]:
         return {}
     found: dict[str, str | int | float] = {"attributes are": KIND_WORDS[kinds.kind]}
     found["decided by"] = "the learner" if kinds.fixed else "the data"
-    if kinds.counts[2]:
+    if kinds.counts[2] and not kinds.fixed:
         found |= {"trials looked at": int(kinds.counts[2]), "share not 0": round(kinds.share_seen, 4)}
     pairs = [group for group in pool.groups.values() if isinstance(group, PairMembers) and group.ready]
     if pairs:

@@ -378,7 +378,7 @@ class RunningPool(Running):
         """Become the mixture: what was decided is that of the part with the greatest share."""
         largest = max(mixture.weighed, key=lambda pair: pair[1])[0].state
         mixture = mixture._replace(anew=mixture.base is not None and mixture.base.state.first.open)
-        placed = mixture.map(lambda part: self.kinds.mix(part.state.kinds, part, largest.kinds))
+        placed = self.kinds.mix(mixture, largest.kinds)
         for name in dict.fromkeys(name for part in mixture.parts for name in part.state.groups):
             self._join(name, self._make(name))
         for name, group in self.groups.items():

@@ -71,6 +71,11 @@ class Confidence:
     def sets(self, scores: np.ndarray, coverage: float) -> np.ndarray:
         """Scores from `judge` as prediction sets: which classes are in each (`linmax.engine.coverage`)."""
         wanted, judged = fraction("coverage", coverage, 0.9), int(self.record.counts[JUDGED])
+        if not self.follows:
+            raise ValueError(
+                "this model has not kept what prediction sets need since its first trial; learn the trials anew, or "
+                "use probabilities"
+            )
         largest = reach(self.record.levels, self.record.gaps, judged, wanted)
         scores = scores / self.engine.top.unit(self.engine)
         highest = scores.max(axis=1, keepdims=True)

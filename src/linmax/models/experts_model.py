@@ -160,7 +160,8 @@ class ExpertsModel(Model):
         outcome = self.play(played, places, margins, first_pass, weights=weights)
         predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
         wrong = predictions != places
-        wrong &= places >= 0
+        if places.min(initial=0) < 0:
+            wrong &= places >= 0
         return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins)
 
     def _wider(self, other: Layout) -> Layout:

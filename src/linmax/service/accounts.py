@@ -80,7 +80,7 @@ class Account:
         self.trials += 1
         if (served == label) == wrong:
             self.mistakes += 1
-        votes = instance.get("votes")
+        votes = {voter: vote for voter, vote in (instance.get("votes") or {}).items() if vote is not None}
         if votes:
             self._count_votes(votes, label, wrong)
         elif self.votes:

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from linmax.models.asking.asking import EXPLORE, TOLERANCE
+
 __all__ = [
     "AskBody",
     "Asked",
@@ -22,6 +24,7 @@ __all__ = [
     "Limits",
     "ModelOptions",
     "NewModel",
+    "PanelBody",
     "PredictBatch",
     "PredictBody",
     "Predicted",
@@ -51,6 +54,7 @@ Scores = Annotated[
 Candidates = Annotated[
     list[Label], Meta(min_length=1, max_length=1000, description="the classes of this trial: only these may win")
 ]
+Costs = Annotated[dict[Text, float], Meta(description="voter: what asking it costs, >= 0; every voter has one")]
 MOST_ITEMS = 1000
 
 
@@ -110,9 +114,12 @@ class PredictBody(Instanced, kw_only=True, forbid_unknown_fields=True):
 
 
 class LearnBody(Instanced, kw_only=True, forbid_unknown_fields=True):
-    """An instance and its label; or a class that is known to be wrong, in the place of the label."""
+    """An instance and its label; or a class that is known to be wrong, in the place of the label.
 
-    label: Label | UnsetType = UNSET
+    With the label null there is none: only what can be learned without one is learned, such as how far voters agree.
+    """
+
+    label: Label | UnsetType | None = UNSET
     wrong: Label | UnsetType = UNSET
     id: Id | None = None
 
@@ -121,7 +128,7 @@ class LabelBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """The label of an earlier prediction; or a class that is known to be wrong, in the place of the label."""
 
     id: Id
-    label: Label | UnsetType = UNSET
+    label: Label | UnsetType | None = UNSET
     wrong: Label | UnsetType = UNSET
 
 
@@ -137,8 +144,16 @@ class AskBody(Struct, kw_only=True, forbid_unknown_fields=True):
     votes: dict[Text, Label | None]
     attributes: Attributes | None = None
     candidates: Candidates | None = None
-    costs: dict[Text, float] | None = None
+    costs: Costs | None = None
+    tolerance: Annotated[float, Meta(description="accuracy that may be given up, from 0 to 1")] = TOLERANCE
+    explore: Annotated[float, Meta(description="share of instances, from 0 to 1, with one voter more")] = EXPLORE
     voters: list[Text] | None = None
+
+
+class PanelBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What each voter costs."""
+
+    costs: Costs | None = None
 
 
 class WantsBody(Instanced, kw_only=True, forbid_unknown_fields=True):
@@ -190,18 +205,21 @@ class Predicted(Likely, kw_only=True, omit_defaults=True):
 
 
 class Learned(Struct, kw_only=True, omit_defaults=True):
-    """What was stored and learned: `predicted` was served for this trial, `mistake` says whether it was wrong."""
+    """What was stored and learned: `predicted` was served for this trial, `mistake` says whether it was wrong.
+
+    Without a label `mistake` is null, and the trial is not counted.
+    """
 
     id: str
     seq: int
-    label: Label | UnsetType = UNSET
+    label: Label | UnsetType | None = UNSET
     wrong: Label | UnsetType = UNSET
     predicted: Label | None
-    mistake: bool
+    mistake: bool | None
 
 
 class Asked(Struct, kw_only=True):
-    """Whom to ask next; null when those left cannot change the answer."""
+    """Whom to ask next; null when asking more is not worth it, or with tolerance 0 cannot change the answer."""
 
     voter: str | None
 
@@ -244,7 +262,7 @@ class LearnedItem(PredictedItem, kw_only=True):
 
     wrong: Label | UnsetType = UNSET
     predicted: Label | UnsetType | None = UNSET
-    mistake: bool | UnsetType = UNSET
+    mistake: bool | UnsetType | None = UNSET
 
 
 class PredictedBatch(Struct, kw_only=True):

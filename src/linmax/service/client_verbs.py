@@ -148,15 +148,26 @@ class Verbs:
         attributes: Any = None,
         candidates: Any = None,
         costs: Mapping[str, float] | None = None,
+        tolerance: float | None = None,
+        explore: float | None = None,
         voters: Sequence[str] | None = None,
     ) -> Any:
-        """Whom of the voters to ask next, given the votes so far; None when those left cannot change the answer."""
+        """Whom of the voters to ask next, given the votes so far; None when asking more is not worth it.
+
+        As `linmax.Learner.ask`, whose defaults the service has.
+        """
         body = _instance(attributes, votes, None, candidates)
-        more = {"costs": costs, "voters": None if voters is None else list(voters)}
+        more: dict[str, Any] = {"costs": costs, "tolerance": tolerance, "explore": explore}
+        more["voters"] = None if voters is None else list(voters)
         body |= {name: _plain(value) for name, value in more.items() if value is not None}
         return self._ask(
             ClientRequest("POST", _path(model, "ask"), body, lambda answer: answer["voter"], repeatable=True)
         )
+
+    def panel(self, model: str, costs: Mapping[str, float] | None = None) -> Any:
+        """How few voters are enough: {"trials": ..., "panels": [{"voters", "cost", "accuracy", "behind"}, ...]}."""
+        body = {} if costs is None else {"costs": _plain(costs)}
+        return self._ask(ClientRequest("POST", _path(model, "panel"), body, _whole, repeatable=True))
 
     def wants_label(
         self,
@@ -224,16 +235,25 @@ class Verbs:
         """Change ``max_pending``, ``max_features``, ``max_names`` or ``expire`` of a model; its summary."""
         return self._ask(ClientRequest("PATCH", _path(model), limits, _whole, repeatable=True))
 
-    def predict_proba(self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None) -> Any:
-        """The probability of each class, {class: probability}, the likeliest first."""
-        body = _instance(attributes, votes, scores) | {"probabilities": True}
+    def predict_proba(
+        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
+    ) -> Any:
+        """The probability of each class or candidate, {class: probability}, the likeliest first."""
+        body = _instance(attributes, votes, scores, candidates) | {"probabilities": True}
         return self._ask(ClientRequest("POST", _path(model, "predict"), body, _probabilities, repeatable=True))
 
     def predict_set(
-        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, coverage: float = 0.9
+        self,
+        model: str,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        candidates: Any = None,
+        coverage: float = 0.9,
     ) -> Any:
-        """The classes that hold the right one as often as ``coverage`` says, the likeliest first."""
-        body = _instance(attributes, votes, scores) | {"coverage": coverage}
+        """The classes or candidates that hold the right one as often as ``coverage`` says, the likeliest first."""
+        body = _instance(attributes, votes, scores, candidates) | {"coverage": coverage}
         return self._ask(ClientRequest("POST", _path(model, "predict"), body, _set, repeatable=True))
 
     def snapshot(self, model: str) -> Any:

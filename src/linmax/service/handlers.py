@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from linmax.service import log_reading, views
+from linmax.service.bodies import Asked
 from linmax.service.keys import COOKIE, SESSION_SECONDS
 from linmax.service.messages import Answer, Request, encode, refused_answer
 from linmax.service.refusals import Refusal
@@ -38,6 +39,7 @@ __all__ = [
     "send_snapshot",
     "show_curve",
     "show_model",
+    "show_panel",
     "show_session",
     "show_trial",
     "show_weights",
@@ -112,7 +114,22 @@ async def rank(request: Request) -> Answer:
 
 
 async def ask_next(request: Request) -> Answer:
-    return Answer(encode(views.next_voter(request.app.service.model(request.parameters["model"]), request.body)))
+    service, body = request.app.service, request.body
+    model = service.model(request.parameters["model"])
+    if views.inquiry(model, body).changes:  # which is stored, like what is learned
+        if request.key is not None and "learn" not in request.key.scopes:
+            told = "asking by another tolerance or other costs than before changes what is learned of few votes"
+            raise Refusal(403, f"{told}, and the key {request.key.name!r} does not allow 'learn'")
+        await service.trials.ask_by(model, body.tolerance, body.costs)
+    inquiry = views.inquiry(model, body)
+    if inquiry.changes:
+        told = "another request asked by another tolerance or other costs in the meantime; agree on one for each model"
+        raise Refusal(409, told, field="tolerance")
+    return Answer(encode(Asked(voter=inquiry.next())))
+
+
+async def show_panel(request: Request) -> Answer:
+    return Answer(encode(await views.panel(request.app.service.model(request.parameters["model"]), request.body)))
 
 
 async def list_models(request: Request) -> Answer:

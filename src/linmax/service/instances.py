@@ -52,11 +52,21 @@ def checked_truth(body: LearnBody | LabelBody, choices: InstanceLimits) -> tuple
         raise Refusal(
             422, "label is missing; send it, or wrong for a class that is known not to be the label", field="label"
         )
+    if body.label is None:
+        if isinstance(body, LabelBody):
+            told = "label must be a class, got null; send it when it has come, or forget the prediction"
+            raise Refusal(422, told, field="label")
+        if choices.candidates:
+            raise Refusal(422, "label must be one of the candidates, got null; leave the trial out", field="label")
+        return None, False
     return checked_label(body.label, choices), False
 
 
 def instance_of(body: Instanced, choices: InstanceLimits) -> Instance:
-    """The instance in canonical form: dicts by name, in the given order, without abstentions and empty blocks."""
+    """The instance in canonical form: dicts by name, in the given order, without empty blocks.
+
+    A voter who was asked and abstained is there with None: one who is absent was not asked.
+    """
     kind = choices.kind
     usual = kind == "attributes" and type(body.attributes) is dict and body.votes is None and body.scores is None
     if body.candidates is not None or choices.candidates:
@@ -120,7 +130,7 @@ def _named(body: Instanced, choices: InstanceLimits, classes: list[Any] | None) 
 
 def _votes(block: Any, choices: InstanceLimits) -> dict[str, Any]:
     named = block if isinstance(block, dict) else {str(i): vote for i, vote in enumerate(block)}
-    return {voter: checked_label(vote, choices, "votes") for voter, vote in named.items() if vote is not None}
+    return {v: None if vote is None else checked_label(vote, choices, "votes") for v, vote in named.items()}
 
 
 def _scores(block: dict[str, Any], choices: InstanceLimits, classes: list[Any] | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The event log: everything to be remembered, in order, on stable storage. It is the truth; all else is derived.
 
 One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns; one
-connection that locks the file exclusively (`linmax.service.log_store`). Five kinds of event:
+connection that locks the file exclusively (`linmax.service.log_store`). Six kinds of event:
 
 | kind | holds |
 |---|---|
@@ -9,6 +9,7 @@ connection that locks the file exclusively (`linmax.service.log_store`). Five ki
 | learn | id, instance, label |
 | label | the prediction that it belongs to, label |
 | forget | the prediction whose label will never come |
+| asks | the tolerance, and the costs if any, by which voters are asked from now on |
 | wants | "?" and the id, instance: whether its label is worth asking for, which a selective learner draws |
 
 A label is the number of a class, or -1 less that number: then all that is known is that the label is not this one. An
@@ -27,6 +28,7 @@ import apsw
 from linmax.service.chain import next_hash
 from linmax.service.log_file import translated
 from linmax.service.log_rows import (
+    ASKS,
     FORGET,
     LABEL,
     LEARN,
@@ -93,16 +95,19 @@ class EventLog(LogStore):
             raise Refusal(409, f"id {id!r} was used for another instance; choose another", field="id")
         return first
 
-    def learn(self, number: int, id: str, instance: Instance, label: Label, wrong: bool = False) -> Event:
-        """Store an instance together with its label, or with a class that is not its label."""
+    def learn(self, number: int, id: str, instance: Instance, label: Label | None, wrong: bool = False) -> Event:
+        """Store an instance together with its label, if it has one, or with a class that is not its label."""
         row = self._touch(number)
-        names = row.names
-        packed, code = pack_known(instance, names), code_of(label, instance, names)
-        if (packed is None or code is None) and not self._is_known(number, id):
+        names, packed, code = row.names, pack_known(instance, row.names), None
+        if label is not None:
+            code = code_of(label, instance, names)
+        ready = packed is not None and (code is not None or label is None)
+        if not ready and not self._is_known(number, id):
             row.admit(instance, label, self.budget)
-            packed, code = pack(instance, names), new_code_of(label, instance, names)
+            packed, ready = pack(instance, names), True
+            code = None if label is None else new_code_of(label, instance, names)
         coded = None if code is None else signed(code, wrong)
-        if packed is not None and coded is not None and self._insert(row, LEARN, id, None, packed, None, coded):
+        if ready and self._insert(row, LEARN, id, None, packed, None, coded):
             return Event(self.seq, LEARN, instance, None, label, False, False, hash=row.hash, wrong=wrong)
         first = self.find(number, id)
         if first.kind != LEARN:
@@ -161,6 +166,12 @@ class EventLog(LogStore):
         assert given is not None
         self._insert(row, WANTS, asked, None, pack_known(given, row.names) or pack_loosely(given), None, None)
         return Event(self.seq, WANTS, given, answered=False, hash=row.hash)
+
+    def asks(self, number: int, asking: Instance) -> Event:
+        """Store by what voters are asked from now on."""
+        row = self._touch(number)
+        self._insert(row, ASKS, None, None, pack_loosely(asking), None, None)
+        return Event(self.seq, ASKS, asking, hash=row.hash)
 
     def kept(self, number: int, id: str) -> Event:
         """The prediction that waits for its label under this id, as a question that any learner says yes to."""
@@ -253,7 +264,9 @@ class EventLog(LogStore):
         return True
 
 
-def _conflict(id: str, known: Label | None, was_wrong: bool, label: Label, wrong: bool) -> Refusal:
+def _conflict(id: str, known: Label | None, was_wrong: bool, label: Label | None, wrong: bool) -> Refusal:
     told = f"is known not to be {known!r}" if was_wrong else f"has the label {known!r} already"
+    if known is None:
+        told = "was learned without a label"
     got = f"got wrong={label!r}" if wrong else f"got {label!r}"
     return Refusal(409, f"id {id!r} {told}, {got}", field="wrong" if wrong else "label")

@@ -15,7 +15,7 @@ from linmax.service.chain import first_hash, name_hash
 __all__ = ["VERSION", "DiskFull", "InUse", "StorageFailed", "damage_said", "open_file", "prepare_file", "translated"]
 
 
-VERSION = 3  # from 3 on there are candidates, labels that are known to be wrong, and draws
+VERSION = 4  # 3: candidates, labels that are known to be wrong, and draws; 4: who abstained, and what is asked by
 COMMON = """
 CREATE TABLE info (name TEXT PRIMARY KEY, value) WITHOUT ROWID;  -- identity; seq, if it does not follow from events
 CREATE TABLE pending (model INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (model, seq)) WITHOUT ROWID;
@@ -110,7 +110,7 @@ def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> Non
         elif version == 1:
             database.execute(f"BEGIN IMMEDIATE; {FROM_1}")
             _finish(database)
-        elif version == 2:  # the tables are the same, and an older linmax must not read what will be in them
+        elif version in (2, 3):  # the tables are the same, and an older linmax must not read what will be in them
             database.execute(f"PRAGMA user_version = {VERSION}")
         elif version != VERSION:
             raise ValueError(

@@ -7,14 +7,21 @@ from typing import Any, NamedTuple
 
 from linmax.service.chain import next_hash
 from linmax.service.log import EventLog
-from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, unsigned
-from linmax.service.packing import LOOSE, Packed, class_of, unpack
+from linmax.service.log_rows import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, unsigned
+from linmax.service.packing import LOOSE, Instance, Packed, class_of, unpack
 from linmax.service.refusals import Refusal
 
 __all__ = ["SKIPPED", "Damaged", "StoredEvent", "export", "faults", "hash_at", "replay", "trial", "waiting"]
 
 SKIPPED = "skipped by the operator"
-KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget", WANTS: "wants_label"}
+KIND_NAMES = {
+    PREDICT: "predict",
+    LEARN: "learn",
+    LABEL: "label",
+    FORGET: "forget",
+    WANTS: "wants_label",
+    ASKS: "ask",
+}
 
 REPLAY = (
     "SELECT e.seq, e.kind, e.at, e.id, e.refers, e.votes, e.scores, e.served, e.label, e.places, e.numbers, e.hash, "
@@ -102,6 +109,11 @@ def hash_at(log: EventLog, number: int, seq: int) -> bytes | None:
     return None if found is None else bytes(found)
 
 
+def asking_of(stored: Instance) -> dict[str, Any]:
+    """The tolerance, and the costs if any, that an event holds."""
+    return stored["asking"] | {name: stored[name] for name in ("costs",) if name in stored}
+
+
 def waiting(log: EventLog, number: int, after: int, most: int) -> list[dict[str, Any]]:
     """Predictions of a model that wait for their label, oldest first: id, seq, at, and the label that was served."""
     names = log.model(number).names
@@ -153,13 +165,17 @@ def export(log: EventLog, after: int, number: int | None, most: int) -> list[dic
             "id": id if kind != WANTS else id.removeprefix("?"),
         }
         instance = {} if packed[2] is None else unpack(Packed(*packed), names)
-        if refers is None:
+        if kind == ASKS:
+            event |= asking_of(instance)
+        elif refers is None:
             event["instance"] = instance
         if kind == PREDICT:
             event["served"] = class_of(served, instance, names)
         if label is not None:
             code, wrong = unsigned(label)
             event["wrong" if wrong else "label"] = class_of(code, instance, names)
+        elif kind == LEARN:
+            event["label"] = None
         if kind == LEARN and told is not None:
             event["predicted"] = class_of(predicted, instance, names)
         if kind == WANTS and told is not None:

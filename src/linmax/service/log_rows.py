@@ -15,6 +15,7 @@ from linmax.service.probing import Footprint
 from linmax.service.refusals import Refusal
 
 __all__ = [
+    "ASKS",
     "FORGET",
     "LABEL",
     "LEARN",
@@ -31,7 +32,7 @@ __all__ = [
     "unstored_row",
 ]
 
-PREDICT, LEARN, LABEL, FORGET, WANTS = 1, 2, 3, 4, 5
+PREDICT, LEARN, LABEL, FORGET, WANTS, ASKS = 1, 2, 3, 4, 5, 6
 FIELDS = ("attributes", "votes", "scores", "label")
 MOST_NAMES, MOST_PENDING = 1_000_000, 100_000
 
@@ -79,10 +80,10 @@ class ModelRow:
         classes = max(classes, len(self.description.get("classes") or ()))
         return self.footprint.bytes([attributes, voters, raters], classes) + self.names.bytes + sum(new) * NAME_OVERHEAD
 
-    def admit(self, instance: Instance, label: Label, budget: Budget) -> None:
+    def admit(self, instance: Instance, label: Label | None, budget: Budget) -> None:
         """Refuse a trial whose new names are too many (422), or need too much memory (422, 507)."""
         found = named_in(instance)
-        if "candidates" not in instance:
+        if "candidates" not in instance and label is not None:
             found[CLASS].add(label)
         new = [names - self.names.numbers[kind].keys() for kind, names in zip(NAME_KINDS, found, strict=True)]
         counts = list(map(len, new))

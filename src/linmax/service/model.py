@@ -20,7 +20,7 @@ from linmax.models.online import Learner
 from linmax.service.accounts import Account
 from linmax.service.bodies import ModelOptions, Probability
 from linmax.service.instances import InstanceLimits
-from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
+from linmax.service.log_rows import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
 from linmax.service.packing import Instance, Label
 from linmax.service.probing import Footprint, footprint, is_fragile, learning_mark
 from linmax.service.refusals import Refusal
@@ -102,7 +102,7 @@ class ServedModel:
         is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
         self.learning_mark()
 
-    def check(self, instance: Instance, label: Label, field: str = "label") -> None:
+    def check(self, instance: Instance, label: Label | None, field: str = "label") -> None:
         """Refuse what could not be learned, before it is stored; `field` is where the label stands."""
         attributes = instance.get("attributes")
         safe = not self.learner.bounded and len(instance) == (attributes is not None)
@@ -127,6 +127,8 @@ class ServedModel:
             self.pending -= 1
         elif event.kind == WANTS:
             fault = self.draw(event, note)
+        elif event.kind == ASKS:
+            fault = self.ask_by(event, note)
         else:
             fault = self.teach(event, note)
         self.applied, self.hash = event.seq, event.hash
@@ -135,7 +137,6 @@ class ServedModel:
     def teach(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
         """Learn a labelled trial, unless a `fault` of it is known; returns why it could not be learned, if so."""
         assert event.instance is not None
-        assert event.label is not None
         if event.kind == LABEL:
             self.pending -= 1
         self.late += event.kind == LABEL or event.wrong
@@ -154,7 +155,8 @@ class ServedModel:
             candidates = event.instance.get("candidates")
             guess = Place(candidates.index(predicted)) if candidates and predicted is not None else predicted
             note(event.seq, guess, fault)
-        self.account.add(event.instance, event.served, event.label, wrong=event.wrong)
+        if event.label is not None:
+            self.account.add(event.instance, event.served, event.label, wrong=event.wrong)
         return fault
 
     def draw(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
@@ -169,7 +171,19 @@ class ServedModel:
         note(event.seq, guess, fault)
         return fault
 
-    def _learn(self, instance: Instance, label: Label, wrong: bool) -> Label | None:
+    def ask_by(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
+        """Choose by what voters are asked, unless a `fault` is known; returns why that could not be done, if so."""
+        assert event.instance is not None
+        if fault is None:
+            try:
+                self.learner.ask_by(event.instance["asking"]["tolerance"], event.instance.get("costs"))
+            except UNFIT as error:
+                fault = str(error)
+        if fault is not None:
+            note(event.seq, None, fault)
+        return fault
+
+    def _learn(self, instance: Instance, label: Label | None, wrong: bool) -> Label | None:
         """Learn, or raise and leave the learner as it was."""
         told: dict[str, Any] = {"wrong" if wrong else "label": label}
         if not self.fragile:

@@ -15,7 +15,7 @@ from linmax.service import log_reading
 from linmax.service.chain import name_hash
 from linmax.service.log import EventLog
 from linmax.service.log_reading import SKIPPED, Damaged
-from linmax.service.log_rows import LABEL, LEARN, WANTS, Guess, ModelRow, Place
+from linmax.service.log_rows import ASKS, LABEL, LEARN, WANTS, Guess, ModelRow, Place
 from linmax.service.log_upkeep import purge
 from linmax.service.model import ServedModel
 from linmax.service.packing import CLASS
@@ -98,7 +98,7 @@ def skip(data: Path, name: str, seq: int) -> str:
     with opened(data) as log:
         row = _row(log, name)
         kind = log.run("SELECT kind FROM events WHERE model = ? AND seq = ?", (row.number, seq)).get
-        if kind not in (LEARN, LABEL, WANTS):
+        if kind not in (LEARN, LABEL, WANTS, ASKS):
             raise ValueError(
                 f"model {name!r} has no labelled event {seq}; linmax serve check {data} names the one to skip"
             )

@@ -31,6 +31,7 @@ from linmax.service.handlers import (
     send_snapshot,
     show_curve,
     show_model,
+    show_panel,
     show_session,
     show_trial,
     show_weights,
@@ -83,8 +84,12 @@ OPERATIONS: list[Operation] = [
         rank, bodies.RankBody, views.Ranking, refuses=(404, 503),
     ),
     Operation(
-        "ask", "POST", f"{MODEL}/ask", "predict", "Whom of the voters to ask next; nobody when the answer is settled",
-        ask_next, bodies.AskBody, bodies.Asked, refuses=(404, 503),
+        "ask", "POST", f"{MODEL}/ask", "predict", "Whom of the voters to ask next; nobody when more is not worth it",
+        ask_next, bodies.AskBody, bodies.Asked, refuses=(404, 409, 503, 507),
+    ),
+    Operation(
+        "panel", "POST", f"{MODEL}/panel", "predict", "How few voters are enough",
+        show_panel, bodies.PanelBody, views.PanelView, refuses=(404, 409, 503), cost=100,
     ),
     Operation(
         "wantsLabel", "POST", f"{MODEL}/wants_label", "learn", "Whether a label is worth asking for; draws are stored",

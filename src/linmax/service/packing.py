@@ -2,7 +2,8 @@
 
 An instance is a dict with any of ``votes`` {voter: class}, ``scores`` {rater: {class: number}} and ``attributes``
 {name: number}. Packed, it is two arrays: *places*, unsigned 32-bit numbers of names, and *numbers*, 64-bit floats,
-both little-endian. A vote is the places (voter, class); a score the places (rater, class) and a number; an attribute
+both little-endian. A vote is the places (voter, class), where the largest number means that the voter was asked and
+abstained; a score the places (rater, class) and a number; an attribute
 one place and a number. Votes come first, then scores, then attributes.
 
 A prediction that brings new names is packed as JSON instead: its names take no numbers, and no memory, unless its
@@ -39,6 +40,7 @@ Label = str | int
 Instance = dict[str, Any]
 NAME_KINDS = ATTRIBUTE, VOTER, RATER, CLASS = range(4)
 NAME_OVERHEAD = 400  # of memory that a name takes, beside its letters: here, in the learner, and in their tables
+ABSTAINED = 2**32 - 1  # in the place of the class
 LOOSE = -1  # in the place of the number of votes: the instance is JSON
 
 
@@ -135,7 +137,7 @@ def _packed(instance: Instance, number: Callable[[int, Label], int]) -> Packed:
     scores = 0
     votes = instance.get("votes") or {}
     for voter, vote in votes.items():
-        places += (number(VOTER, voter), number(CLASS, vote))
+        places += (number(VOTER, voter), ABSTAINED if vote is None else number(CLASS, vote))
     for rater, ratings in (instance.get("scores") or {}).items():
         for label, rating in ratings.items():
             places += (number(RATER, rater), number(CLASS, label))
@@ -163,7 +165,7 @@ def pack_loosely(instance: Instance) -> Packed:
 def named_in(instance: Instance) -> list[set[Label]]:
     """The names in an instance, by kind; candidates are none."""
     votes, scores = instance.get("votes") or {}, instance.get("scores") or {}
-    classes = set() if "candidates" in instance else set(votes.values()).union(*scores.values())
+    classes = set() if "candidates" in instance else set(votes.values()).union(*scores.values()) - {None}
     return [set(instance.get("attributes") or ()), set(votes), set(scores), classes]
 
 
@@ -179,7 +181,8 @@ def unpack(packed: Packed, names: SentNames) -> Instance:
     texts = names.texts
     if votes:
         voters, classes = texts[VOTER], texts[CLASS]
-        instance["votes"] = {voters[places[2 * i]]: classes[places[2 * i + 1]] for i in range(votes)}
+        pairs = ((voters[places[2 * i]], places[2 * i + 1]) for i in range(votes))
+        instance["votes"] = {voter: None if place == ABSTAINED else classes[place] for voter, place in pairs}
     if scores:
         table: dict[Label, dict[Label, float]] = {}
         for i in range(scores):

@@ -12,7 +12,7 @@ from linmax.models.online import Learner
 from linmax.service import log_reading
 from linmax.service.log import EventLog
 from linmax.service.log_reading import SKIPPED, Damaged, StoredEvent
-from linmax.service.log_rows import FORGET, LABEL, LEARN, PREDICT, WANTS, Event, unsigned
+from linmax.service.log_rows import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, unsigned
 from linmax.service.model import UNFIT, Noted, ServedModel
 from linmax.service.packing import ATTRIBUTE, CLASS, LOOSE, Packed, SentNames, class_of, unpack
 
@@ -84,18 +84,18 @@ def _apply(
         kinds = [event.kind for event, _ in chunk]
         model.pending += kinds.count(PREDICT) - kinds.count(FORGET)
         model.applied, model.hash = chunk[-1][0].seq, chunk[-1][1]
-        trials += len(taught) - kinds.count(WANTS)
+        trials += sum(event.label is not None for event in taught)
     return trials
 
 
 def _teach(model: ServedModel, row: StoredEvent, names: SentNames, note: Noted, fault: str | None) -> None:
     try:
         instance = unpack(Packed(row.votes, row.scores, row.places, row.numbers), names)
-        if row.kind == WANTS:
-            model.draw(Event(row.seq, row.kind, instance), note, fault)
+        if row.kind in (WANTS, ASKS):
+            apply = model.draw if row.kind == WANTS else model.ask_by
+            apply(Event(row.seq, row.kind, instance), note, fault)
             return
-        assert row.label is not None
-        code, wrong = unsigned(row.label)
+        code, wrong = (None, False) if row.label is None else unsigned(row.label)
         served, label = class_of(row.served, instance, names), class_of(code, instance, names)
         model.teach(Event(row.seq, row.kind, instance, served, label, wrong=wrong), note, fault)
     except Exception as error:
@@ -119,7 +119,7 @@ class _Bulk:
         if model.choices.kind != "attributes" or model.fragile:
             return False
         seqs, kinds, labels, served, votes, _, places, numbers = zip(*rows, strict=True)
-        if LOOSE in votes or not {*kinds} <= {LEARN, LABEL} or min(labels) < 0:
+        if LOOSE in votes or not {*kinds} <= {LEARN, LABEL} or None in labels or min(labels) < 0:
             return False
         values = np.frombuffer(b"".join(numbers), "<f8")
         columns = self._places()[np.frombuffer(b"".join(places), "<u4")]

@@ -23,7 +23,7 @@ from linmax.service.bodies import (
     WantsBody,
 )
 from linmax.service.instances import checked_truth, instance_of
-from linmax.service.log_rows import WANTS, Event
+from linmax.service.log_rows import PREDICT, WANTS, Event
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.packing import Instance, Label
 from linmax.service.pipeline import Entry
@@ -113,6 +113,16 @@ class TrialOperations:
         await stored.wait()
         return [entry.outcome for entry in entries]
 
+    async def ask_by(self, model: ServedModel, tolerance: float, costs: dict[str, float] | None) -> None:
+        """Store by what voters are asked from now on."""
+        asking: Instance = {"asking": {"tolerance": tolerance}} | ({} if costs is None else {"costs": costs})
+        entry = Entry(lambda log: log.asks(model.number, asking), model)
+        stored = asyncio.Event()
+        self.service.pipeline.submit([entry], stored.set)
+        await stored.wait()
+        if isinstance(entry.outcome, Refusal):
+            raise entry.outcome
+
     # -- shared ---------------------------------------------------------------------------------------
 
     def _each(self, items: list[Any], work: Callable[[Any], Any], done: Done) -> None:
@@ -167,14 +177,7 @@ class _Items:
 
 def _likely(model: ServedModel, instance: Instance, body: PredictBody, label: Label | None) -> Likely:
     """What is wanted beside the label."""
-    wanted = {"probabilities": body.probabilities, "coverage": body.coverage, "reject": body.reject}
-    field = next((name for name, value in wanted.items() if value not in (None, False)), None)
     likely = Likely()
-    if field is None:
-        return likely
-    if "candidates" in instance:
-        told = f"{field} needs the probabilities of classes, which candidates do not have; ask for a ranking"
-        raise Refusal(422, told, field=field)
     if body.coverage is not None:
         likely.set = model.likely_set(instance, body.coverage)
     if body.probabilities or body.reject is not None:
@@ -199,10 +202,12 @@ def _answer(id: str, entry: Entry) -> Predicted | Learned | Wanted | Refusal:
         return event
     if event.kind == WANTS:
         return Wanted(wanted=event.wanted, id=id, seq=event.seq)
-    if event.label is None:
+    if event.kind == PREDICT:
         told = NOTHING_MORE if event.probabilities is None else read_likely(event.probabilities)
         likely = Likely(probabilities=told) if isinstance(told, list) else told
         return _served(event.served, likely, id=id, seq=event.seq)
+    if event.label is None:
+        return Learned(id=id, seq=event.seq, label=None, predicted=event.served, mistake=None)
     if event.wrong:
         mistake = event.served == event.label
         return Learned(id=id, seq=event.seq, wrong=event.label, predicted=event.served, mistake=mistake)

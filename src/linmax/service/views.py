@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from linmax.models.online import Learner
+from linmax.models.online.asking import Inquiry
 from linmax.service import bodies
 from linmax.service.instances import instance_of
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
@@ -20,6 +22,7 @@ __all__ = [
     "CurveView",
     "ExplanationView",
     "Models",
+    "PanelView",
     "Ranking",
     "Ready",
     "SessionView",
@@ -30,9 +33,10 @@ __all__ = [
     "WeightsView",
     "curve",
     "explanation",
+    "inquiry",
     "model_file",
     "news",
-    "next_voter",
+    "panel",
     "ranking",
     "reached",
     "summary",
@@ -108,6 +112,22 @@ class Ranking(Struct, kw_only=True):
     """The candidates with their scores, the best first."""
 
     ranking: list[Score]
+
+
+class PanelLine(Struct, kw_only=True):
+    """So many voters, what they cost a trial, how often they are right alone, and how much more often all are."""
+
+    voters: list[str]
+    cost: float
+    accuracy: float
+    behind: float
+
+
+class PanelView(Struct, kw_only=True):
+    """For 1, 2, ... voters those worth most for their cost, by the latest trials; the fewest first."""
+
+    trials: int
+    panels: list[PanelLine]
 
 
 class Bound(Struct, kw_only=True):
@@ -209,17 +229,35 @@ def ranking(model: ServedModel, body: bodies.RankBody) -> Ranking:
     return Ranking(ranking=[Score(label=name, score=scores[name]) for name in order])
 
 
-def next_voter(model: ServedModel, body: bodies.AskBody) -> bodies.Asked:
-    """Whom to ask next."""
+def inquiry(model: ServedModel, body: bodies.AskBody) -> Inquiry:
+    """The question whom to ask next, checked."""
     instance = instance_of(
         bodies.ExplainBody(attributes=body.attributes, votes=body.votes, candidates=body.candidates), model.choices
     )
     given = {name: instance[name] for name in ("attributes", "candidates") if name in instance}
     try:
-        return bodies.Asked(voter=model.learner.ask(body.votes, costs=body.costs, voters=body.voters, **given))
+        return model.learner.inquiry(
+            body.votes,
+            costs=body.costs,
+            tolerance=body.tolerance,
+            explore=body.explore,
+            voters=body.voters,
+            **given,
+        )
     except UNFIT as error:
-        field = next((name for name in ("costs", "voters") if str(error).startswith(name)), "votes")
+        fields = ("costs", "tolerance", "explore", "voters")
+        field = next((name for name in fields if str(error).startswith(name)), "votes")
         raise Refusal(422, str(error), field=field) from None
+
+
+async def panel(model: ServedModel, body: bodies.PanelBody) -> PanelView:
+    """How few voters are enough."""
+    try:
+        found = await asyncio.to_thread(model.learner.panels_to_compare(body.costs))
+    except UNFIT as error:
+        field = "costs" if str(error).startswith("costs") else None
+        raise Refusal(422 if field else 409, str(error), field=field) from None
+    return PanelView(trials=found.trials, panels=[PanelLine(**line) for line in found.to_dict()])
 
 
 def curve(model: ServedModel, after: int, most: int) -> CurveView:

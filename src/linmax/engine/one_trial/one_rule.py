@@ -98,5 +98,8 @@ class OneRulePath(OneTrialPath):
     def has_room(self, count: int, largest: float) -> bool:  # noqa: ARG002
         return count <= self._longest
 
+    def taught_votes(self) -> np.ndarray:
+        return np.asarray(self._trial.instances.votes[0])
+
     def complain(self) -> None:
         self._engine.overflowed(0, int(self._trial.record.counts[TRIALS]))

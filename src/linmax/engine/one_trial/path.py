@@ -42,6 +42,10 @@ class OneTrialPath:
         """Whether it takes another instance, of ``count`` attributes up to ``largest``."""
         raise NotImplementedError
 
+    def taught_votes(self) -> np.ndarray:
+        """The votes of the instance taught last, as places of classes; a view, until the next one."""
+        raise NotImplementedError
+
     def settle(self) -> None:
         """Hand the recent instances to the engine."""
 

@@ -276,6 +276,10 @@ class TechniquesPath(OneTrialPath):
         engine.tail_labels, engine.tail_uses = trials.labels[first:played].copy(), trials.uses[:, first:played].copy()
         self._settled = played
 
+    def taught_votes(self) -> np.ndarray:
+        trial = self._trial
+        return np.asarray(trial.trials.instances.votes[trial.settings[AT] - 1 if self.remembers else 0])
+
     def complain(self) -> None:
         failed = int(self._trial.settings[FAILED_AT])
         if failed >= 0:

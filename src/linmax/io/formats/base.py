@@ -15,6 +15,7 @@ from linmax.io import parsing
 from linmax.io.batches import Classes
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import Work
+from linmax.io.refusals import Refusals
 from linmax.io.scan import PADDING
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
@@ -48,6 +49,9 @@ class StreamFormat:
         The options of reading that concern it, of those that do not concern every format.
     notes
         What it has found out about the input and the user should know.
+    lines, refusals, left_out, objects
+        Of a file that was read as columns: the line of each row, the lines that could not be read, the columns to
+        ignore that were there, and the key of JSON whose object a column stands in.
     """
 
     endings: ClassVar[tuple[str, ...]] = ()
@@ -59,6 +63,16 @@ class StreamFormat:
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
         self.notes: list[str] = []
+        self.lines: list[int] = []
+        self.refusals = Refusals()
+        self.left_out: set[str] = set()
+        self.objects: dict[str, str] = {}
+
+    def refuse(self, file: str, line: int, reason: str, told: str | None = None) -> None:
+        """Count a line of a table that cannot be read, or raise, if reading is strict."""
+        if self.options.strict:
+            raise ValueError(f"{file}, line {line}: {told or reason}")
+        self.refusals.add(file, line, reason, told)
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:  # noqa: ARG003
@@ -80,7 +94,7 @@ class StreamFormat:
         return cls.columns is not StreamFormat.columns
 
     def columns(self, source: Source) -> Columns:
-        """All cells, column by column."""
+        """All cells, column by column; notes ``lines`` as far as rows are lines, and gives bad ones to `refuse`."""
         raise NotImplementedError(f"{source.name}: this format has no columns")
 
 

@@ -13,7 +13,7 @@ from linmax.io.batches import Classes
 from linmax.io.formats.base import COLUMN_OPTIONS, Columns, ScratchFormat
 from linmax.io.formats.delimiters import delimiter_of
 from linmax.io.options import ReadOptions
-from linmax.io.parsing import Work
+from linmax.io.parsing import AT, END, LINE, NEWLINE, RETURN, Work
 from linmax.io.schema import (
     COMMA,
     MISSING,
@@ -33,6 +33,7 @@ __all__ = ["Csv"]
 
 parser = LazyModule("linmax.io.parsers.table")
 TYPE_SAMPLE = 100  # lines that decide the types of the columns
+HEADERS_SHOWN = 5
 
 
 class Csv(ScratchFormat):
@@ -48,6 +49,8 @@ class Csv(ScratchFormat):
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._columns: np.ndarray | None = None
+        self._looked = False  # for headers in the block at hand
+        self._headers: list[int] = []  # lines within the data
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
@@ -128,10 +131,17 @@ class Csv(ScratchFormat):
             found[column] = [cell for cell in cells if cell.lower() not in MISSING]
         return found
 
+    def renewed(self) -> None:
+        """The new lines must be looked at."""
+        self._looked = False
+
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
-        """Take lines."""
+        """Take lines; the header again, as when tables were joined, is none."""
         if self._columns is None:
             self._columns = self._placed(vocabulary)
+        if not self._looked:
+            self._looked = True
+            self._blank_headers(block, work.state)
         shape = parser.Shape(ord(self.settled.get("separator", ",")), bool(self.settled.get("comma", False)))
         names, labels = vocabulary.names, classes.texts.names
         return int(
@@ -139,6 +149,19 @@ class Csv(ScratchFormat):
                 block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS, self.words
             )
         )
+
+    def _blank_headers(self, block: np.ndarray, state: np.ndarray) -> None:
+        """Turn lines that are the header again into blank ones."""
+        if not self.options.header:
+            return
+        begin, text = int(state[AT]), block[int(state[AT]) : int(state[END])].tobytes()
+        for line in _written(self.settled["header"], self.settled.get("separator", ",")):
+            place = -1
+            while (place := text.find(line, place + 1)) >= 0:
+                after = text[place + len(line) : place + len(line) + 2]
+                if (place == 0 or text[place - 1] == NEWLINE) and (after[:1] == b"\n" or after == b"\r\n"):
+                    block[begin + place : begin + place + len(line)] = RETURN
+                    self._headers.append(int(state[LINE]) + text.count(b"\n", 0, place))
 
     def _placed(self, vocabulary: Vocabulary) -> np.ndarray:
         """The kind of each column, its place among the dense attributes and the prefix of its names."""
@@ -167,9 +190,13 @@ class Csv(ScratchFormat):
         return found[1:-1].replace('""', '"') if found.startswith('"') and len(found) > 1 else found
 
     def remarks(self) -> list[str]:
-        """Columns of numbers in which words were found."""
+        """Headers within the data, and columns of numbers in which words were found."""
         found = [] if self._columns is None else self._columns[:, parser.WIDENED].tolist()
-        return [
+        again = sorted(self._headers)
+        shown = ", ".join(f"{line:,}" for line in again[:HEADERS_SHOWN]) + ", ..." * (len(again) > HEADERS_SHOWN)
+        many = f"{len(again)} lines are" if len(again) > 1 else "1 line is"
+        told = [f"{many} the header again, and left out: line {shown}."] if again else []
+        return told + [
             f"Column {column!r} has words among its numbers, the first in line {line:,}; they are taken as categories."
             for column, line in zip(self.settled.get("header", ()), found, strict=False)
             if line
@@ -191,12 +218,19 @@ class Csv(ScratchFormat):
         try:
             header = next(reader, [])
             cells: list[list[Any]] = [[] for _ in header]
+            line = reader.line_num + 1
             for row in reader:
+                first, line = line, reader.line_num + 1
                 if not row and len(header) != 1:
                     continue  # a blank line
+                if row == header:
+                    self.refuse(source.name, first, "the header again")
+                    continue
                 if len(row) != len(header):
-                    told = f"{len(row)} fields where the header has {len(header)}"
-                    raise ValueError(f"{source.name}, line {reader.line_num}: {told}")
+                    what = "fields" if len(row) != 1 else "field"
+                    self.refuse(source.name, first, f"{len(row)} {what} where the header has {len(header)}")
+                    continue
+                self.lines.append(first)
                 for column, field in zip(cells, row, strict=True):
                     column.append(met.setdefault(field, field))  # equal fields share one object
         except csv.Error as error:
@@ -204,6 +238,16 @@ class Csv(ScratchFormat):
             raise ValueError(f"{source.name} cannot be read: {told}") from None
         refuse_repeated(source.name, header)
         return dict(zip(header, cells, strict=True))
+
+
+def _written(header: Sequence[str], separator: str) -> set[bytes]:
+    """The line of a header: with quotes where they are needed, and everywhere."""
+    found = set()
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):
+        line = StringIO()
+        csv.writer(line, delimiter=separator, quoting=quoting, lineterminator="").writerow(header)
+        found.add(line.getvalue().encode())
+    return found
 
 
 def _tidied(lines: Iterable[str], separator: str) -> Iterable[str]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from linmax.io import parsing
 from linmax.io.formats.base import COLUMN_OPTIONS, Columns, Row, RowFormat
+from linmax.io.options import ReadOptions
 from linmax.io.parsing import REASONS
 from linmax.io.schema import LABEL_NAMES
 from linmax.io.sources import Source
@@ -19,6 +21,7 @@ __all__ = ["JsonLines"]
 
 FEATURES, TEXT = "features", "text"
 FORMAT_SAMPLE = 20  # lines that are looked at
+_Place = tuple[str, str | None]  # a key, and a name in the object there
 
 
 class JsonLines(RowFormat):
@@ -34,6 +37,10 @@ class JsonLines(RowFormat):
     first_bytes = (b"{",)
     takes = COLUMN_OPTIONS
     sample = FORMAT_SAMPLE
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._objects: set[str] = set()  # keys with objects, of a table
 
     def begin(self, name: str, head: bytes) -> tuple[int, int]:
         """Find the key of the label among those of the first objects."""
@@ -82,47 +89,78 @@ class JsonLines(RowFormat):
     def columns(self, source: Source) -> Columns:
         """Columns in order of first appearance; None where an object lacks the key.
 
-        Numbers by name, {"a": {"x": 0.1, "y": 0.9}}, are columns a:x and a:y; text by name, {"a": {"x": "yes",
-        "y": null}}, is columns x and y.
+        Numbers by name, {"a": {"x": 0.1, "y": 0.9}}, are columns a:x and a:y; where one of them is text, {"a": {"x":
+        "yes", "y": null}}, they are columns x and y. Which of the two a key holds, all lines decide together.
         """
-        found: Columns = {}
-        rows = 0
+        found: dict[_Place, list[Any]] = {}
         for number, raw in enumerate(source.lines(), start=1):
             if not raw.strip():
                 continue
             given = _object(raw)
             if isinstance(given, int):
-                raise ValueError(f"{source.name}, line {number}: {REASONS[given]}")
-            if isinstance(features := given.get(FEATURES), dict):
-                given = {name: value for name, value in given.items() if name != FEATURES} | features
-            for name, value in _flat(given).items():
+                self.refuse(source.name, number, REASONS[given])
+                continue
+            cells = dict(self._cells(given))
+            strange = next((place for place, value in cells.items() if self._is_strange(place, value)), None)
+            if strange is not None:
+                self._refuse_cell(source.name, number, strange, cells[strange])
+                continue
+            for place, value in cells.items():
                 if isinstance(value, (dict, list)):
-                    told = f"{name!r} is {json.dumps(value)[:40]}, neither text, a number, true, false nor null"
-                    raise ValueError(f"{source.name}, line {number}: {told}; take it out")
-                column = found.setdefault(name, [])
-                column += [None] * (rows - len(column))
+                    continue
+                column = found.setdefault(place, [])
+                column += [None] * (len(self.lines) - len(column))
                 column.append(None if value == "" else value)
-            rows += 1
+            self.lines.append(number)
         for column in found.values():
-            column += [None] * (rows - len(column))
-        return found
+            column += [None] * (len(self.lines) - len(column))
+        return self._named(source.name, found)
 
+    def _cells(self, given: Mapping[str, Any]) -> Iterator[tuple[_Place, Any]]:
+        """The values of an object, and of the objects in it, by their places."""
+        for key, value in given.items():
+            if key in self.options.ignore:
+                self.left_out.add(key)
+            elif isinstance(value, dict):
+                self.left_out |= value.keys() & {*self.options.ignore}
+                yield from (((key, name), one) for name, one in value.items() if name not in self.left_out)
+            elif value is not None or key not in self._objects:
+                yield (key, None), value
+            if isinstance(value, dict):
+                self._objects.add(key)
 
-def _flat(given: dict[str, Any]) -> dict[str, Any]:
-    """The same with numbers and text by name one level up."""
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        if not isinstance(value, dict) or not value:
-            found[name] = value
-        elif all(v is None for v in value.values()):  # which of the two it is, other lines tell
-            continue
-        elif all(isinstance(v, (int, float, type(None))) for v in value.values()):
-            found |= {f"{name}:{key}": number for key, number in value.items()}
-        elif all(isinstance(v, (str, type(None))) for v in value.values()) and not value.keys() & given.keys():
-            found |= value
-        else:
-            found[name] = value
-    return found
+    def _is_strange(self, place: _Place, value: Any) -> bool:
+        """Whether no table can hold it, unless it is in a column that is not asked for."""
+        known, (key, name) = self.options.known, place
+        return isinstance(value, (dict, list)) and (known is None or (key if name is None else name) in known)
+
+    def _refuse_cell(self, file: str, line: int, place: _Place, value: Any) -> None:
+        """Refuse a line for a value that no table can hold."""
+        key, name = place
+        where = repr(key) if name is None else f"{name!r} of {key!r}"
+        reason = f"{where} is neither text, a number, true, false nor null"
+        told = f"{where} is {json.dumps(value)[:40]}, neither text, a number, true, false nor null"
+        self.refuse(file, line, reason, f"{told}; leave it out with --ignore {key}")
+
+    def _named(self, file: str, found: Mapping[_Place, list[Any]]) -> Columns:
+        """The columns by name; two that would be called alike are refused."""
+        texts = {key for (key, name), column in found.items() if name is not None and any(map(_is_text, column))}
+        named: dict[str, str] = {}
+        columns: Columns = {}
+        for (key, name), column in found.items():
+            if name is None and key in self._objects and not any(value is not None for value in column):
+                continue  # null in the place of an object
+            called = key if name is None else name if key in texts or key == FEATURES else f"{key}:{name}"
+            if called in columns:
+                inner, outer = sorted([key, named[called]], key=lambda one: one == called)
+                where = "outside of it" if outer == called else f"in that of {outer!r}"
+                raise ValueError(
+                    f"{file}: {called!r} is in the object of {inner!r} and {where}; leave one out, say with "
+                    f"--ignore {inner}, or name them apart"
+                )
+            columns[called], named[called] = column, key
+        self.objects = {called: key for called, key in named.items() if key in self._objects}
+        return columns
 
 
 def _object(raw: bytes) -> dict[str, Any] | int:
@@ -151,6 +189,10 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _is_weight(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= parsing.LARGEST_VALUE
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _raw(text: str) -> bytes:

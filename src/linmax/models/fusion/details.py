@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from linmax.models.asking import order_by_worth
+from linmax.models.asking.panel import VoterPanels, panel_of
+from linmax.models.asking.question import order_by_worth
 from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
-from linmax.models.fusion.panel import VoterPanels, panel_of
 from linmax.models.model import Model
 
 __all__ = ["Change", "Details"]
@@ -44,15 +44,25 @@ class Details:
     weights: np.ndarray
     scored: bool
     thresholds: bool
+    costs: np.ndarray | None = None  # of asking each voter, if they are known
 
     @classmethod
-    def of(cls, tally: Tally, voters: Sequence[str], recent: Any, model: Model, weights: Any, scored: bool) -> Details:
+    def of(
+        cls,
+        tally: Tally,
+        voters: Sequence[str],
+        recent: Any,
+        model: Model,
+        weights: Any,
+        scored: bool,
+        costs: np.ndarray | None = None,
+    ) -> Details:
         """Take copies."""
         times = np.unique(np.linspace(0, tally.trials, min(STRETCHES, tally.trials) + 1).astype(int))
         points, counts = tally.points()
         table = np.array([np.interp(times, points, column) for column in counts.T]).T
         taken = tuple(voters), tally.leader, times, table, recent.rows(), model.learner, np.asarray(weights)
-        return cls(*taken, scored, bool(model.layout.constant))
+        return cls(*taken, scored, bool(model.layout.constant), costs)
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
@@ -94,7 +104,7 @@ class Details:
         """How few are enough; None of scores and of too few trials."""
         if self.scored or len(self.rows[1]) < 50 or len(self.voters) < 2:
             return None
-        costs = np.ones(len(self.voters))
+        costs = np.ones(len(self.voters)) if self.costs is None else self.costs
         order = order_by_worth(self.weights, costs)
         return panel_of(self.learner, self.rows, order, costs, self.voters, self.thresholds)
 

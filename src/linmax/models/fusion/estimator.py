@@ -29,7 +29,7 @@ class VoteFusion(ClassifierMixin, OnLineFusion, BaseEstimator):  # type: ignore[
     normalise
         For scores only: under which normalisations the learner gets each rater (see `linmax.normalisation`).
     abstain
-        A label that means abstention, besides None, nan and pandas' NA.
+        A label that means abstention, besides None, nan, pandas' NA and empty text; or a set of them.
     by
         Side columns among the votes, such as a subject or a source: a name, or a place where votes have no names, or a
         list of these. They are not voters: for each of their values every voter gets a copy, which votes where the

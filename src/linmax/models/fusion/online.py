@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from linmax.data.blocks import silent_votes
 from linmax.data.labels import as_array, label_array, labels_with_gaps
 from linmax.data.matching import ROWS_OF_IDS, labels_meant, matched, tell_strangers
 from linmax.data.normalisation import Normaliser
@@ -136,6 +137,9 @@ class OnLineFusion(Telling):
             settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None else False)
             model = ExpertsModel(self.learner, batch.instances.layout, fixed or (), settings).follow()
             state = FusionState(model, fixed, named, voters, normaliser, sides)
+        if len(ballots) < ROWS_OF_IDS and not ballots.scored and fixed is None:
+            met = {*state.model.classes, *silent_votes(self.abstain)}
+            state.ids.see_rows(state.tally.trials, ballots.aligned(voters, named), voters, labels.tolist(), met)
         state.voters = voters
         state.diversity.add(ballots, voters, named, state.tally.trials)
         for first, last in pairwise([*begins, len(ballots)]):

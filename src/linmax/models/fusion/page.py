@@ -141,7 +141,9 @@ def _tiles(report: Report, shown: Comparison) -> Iterator[str]:
         tiles.append((f"{details.independent:.1f}", f"independent voters that these {len(details.voters)} amount to"))
     if details is not None and details.panel is not None:
         best = details.panel.enough()
-        tiles.append((f"{len(best.voters)}", f"voters are enough ({_percent(best.accuracy)})"))
+        priced = "" if details.costs is None else f", cost {best.cost:g} a trial"
+        be = "voter is" if len(best.voters) == 1 else "voters are"
+        tiles.append((f"{len(best.voters)}", f"{be} enough ({_percent(best.accuracy)}{priced})"))
     yield (
         '<div class="tiles">'
         + "".join(f'<div class="tile"><b>{a}</b><span>{b}</span></div>' for a, b in tiles)
@@ -212,10 +214,11 @@ def _few(details: Details) -> Iterator[str]:
     panel = details.panel
     if panel is None:
         return
-    best = panel.enough()
+    best, whole = panel.enough(), panel[len(panel) - 1].cost
+    priced = "" if details.costs is None else f", at a cost of <b>{best.cost:g}</b> of {whole:g} a trial,"
     yield "<h2>How few are enough</h2>"
     yield (
-        f"<p><b>{len(best.voters)} of {len(details.voters)}</b> voters reach {_percent(best.accuracy)} alone, "
+        f"<p><b>{len(best.voters)} of {len(details.voters)}</b> voters{priced} reach {_percent(best.accuracy)} alone, "
         f"all together {_percent(panel[len(panel) - 1].accuracy)}, on the last {panel.trials:,} such trials.</p>"
     )
     sizes = [len(line.voters) for line in panel]
@@ -230,7 +233,7 @@ def _few(details: Details) -> Iterator[str]:
         rows.append(
             f"<tr{css}><td>{added}</td><td>{known}</td><td>{line.cost:g}</td><td>{_percent(line.accuracy)}</td></tr>"
         )
-    yield _table(["and", "voters", "calls a trial", "right alone"], rows)
+    yield _table(["and", "voters", "calls a trial" if details.costs is None else "cost a trial", "right alone"], rows)
 
 
 def _calibration(report: Report) -> Iterator[str]:

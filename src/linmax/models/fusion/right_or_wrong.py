@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linmax.data.blocks import silent_votes
 from linmax.data.labels import label_array, no_label
 from linmax.data.matching import labels_meant
 from linmax.data.votes import Ballots
@@ -65,15 +66,16 @@ def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray, weight: np.ndarr
     state: FusionState | None = getattr(fusion, "_state", None)
     if state is None:  # by the votes
         votes = row.table[0].tolist() if row.table.ndim == 2 else []
-        said = [vote for vote in votes if not no_label(vote) and vote != fusion.abstain]
+        said = [vote for vote in votes if not no_label(vote) and vote not in silent_votes(fusion.abstain)]
         shares = {name: 1.0 + said.count(name) for name in [*(fusion.classes if fusion.classes is not None else said)]}
         number = 0
     else:
         model = state.model
         not_this = labels_meant(wrong, model.classes).tolist()[0]
-        table = model.scores(state.known(state.laid_out(later(fusion, state, row))))[:, : len(model.known)]
-        given = model.own_probabilities(table)[0].tolist() if table.size else []
-        shares = dict(zip(model.known, given, strict=True))
+        judge, part, _ = state.judge_of(later(fusion, state, row))
+        table = judge.scores(part)[:, : len(judge.known)]
+        given = judge.own_probabilities(table)[0].tolist() if table.size else []
+        shares = dict(zip(judge.known, given, strict=True))
         number = state.tally.trials
     label = another(shares, not_this, WRONG_STREAM, number) if state is None or not_this in shares else None
     if label is None:

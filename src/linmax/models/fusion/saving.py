@@ -30,7 +30,7 @@ def fusion_state(
         parameters["normalise"] = list(normalise)
     if not isinstance(by, (str, int, type(None))):
         parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(by)]
-    parameters = _with_labels(parameters, files.plain) | {"abstain": files.plain(parameters["abstain"])}
+    parameters = _with_labels(parameters, files.plain) | {"abstain": _plain_silence(parameters["abstain"])}
     told = None if description is None else _with_labels(description, files.plain)
     return {"parameters": parameters, "state": told}, arrays
 
@@ -40,9 +40,20 @@ def fusion_from(
 ) -> tuple[F, FusionState | None]:
     """A fusion made with the parameters that `fusion_state` gave, and what it had learned."""
     parameters = _with_labels(description["parameters"], files.named)
-    fusion = make(**parameters | {"abstain": files.named(parameters["abstain"])})
+    fusion = make(**parameters | {"abstain": _silence(parameters["abstain"])})
     told = description["state"]
     return fusion, None if told is None else FusionState.restored(_with_labels(told, files.named), arrays)
+
+
+def _plain_silence(abstain: Any) -> Any:
+    """What means abstention, as JSON: a label, or a list of them."""
+    if isinstance(abstain, (set, frozenset)):
+        return sorted(map(files.plain, abstain), key=repr)
+    return files.plain(abstain)
+
+
+def _silence(told: Any) -> Any:
+    return {files.named(label) for label in told} if isinstance(told, list) else files.named(told)
 
 
 def write_fusion(path: str | os.PathLike[str], parameters: Mapping[str, Any], state: FusionState) -> None:

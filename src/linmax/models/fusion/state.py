@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from linmax.core.contract import KNOWN
 from linmax.data.experts import Experts
+from linmax.data.id_votes import IdWatch
 from linmax.data.labels import as_array, labels_with_gaps
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
 from linmax.engine.engine import Engine
-from linmax.models.asking import newcomer
+from linmax.models.asking.asking import Asking
+from linmax.models.asking.few import Few
+from linmax.models.asking.question import newcomer
+from linmax.models.asking.recent import Recent
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.fusion.comparison import Comparison, Tally
 from linmax.models.fusion.diversity import RaterDiversity
-from linmax.models.fusion.few import Few
 from linmax.models.fusion.logit import LogitRival
-from linmax.models.fusion.recent import Recent
 from linmax.models.fusion.row_reader import RowReader
-from linmax.models.fusion.shares import unit, voter_of
+from linmax.models.fusion.shares import unit, voter_of, voter_weights
 from linmax.models.fusion.trials import VoteBatch, in_order
 from linmax.models.model import chosen
 from linmax.models.reliability import Reliability, reliability
@@ -42,10 +45,10 @@ class FusionState:
     normaliser: Normaliser | None
     sides: Sides = field(default_factory=Sides)
     tally: Tally = field(default_factory=Tally)
-    recent: Recent = field(default_factory=Recent)
+    asking: Asking = field(default_factory=Asking)
     diversity: RaterDiversity = field(default_factory=RaterDiversity)
     logit: LogitRival = field(default_factory=LogitRival)
-    few: Few | None = None  # where voters are asked one by one and some accuracy may be given up
+    ids: IdWatch = field(default_factory=IdWatch)
     _reader: RowReader | None = field(default=None, init=False)
     _newcomer: Engine | None = field(default=None, init=False)  # until something is learned
 
@@ -57,10 +60,11 @@ class FusionState:
         self, header: dict[str, Any], state: dict[str, np.ndarray]
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The state of the model, and what is the fusion's own."""
+        told, asking = self.asking.state()
         blocks = {
             "model": state,
             "tally": self.tally.arrays,
-            "recent": self.recent.arrays,
+            **asking,
             "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "raters": self.diversity.arrays,
             "logit": self.logit.arrays,
@@ -73,9 +77,8 @@ class FusionState:
             "voters": list(self.voters),
             "kinds": None if self.normaliser is None else list(self.normaliser.kinds),
             **self.sides.description,
+            **told,
         }
-        if self.few is not None:
-            description["few"], blocks["few"] = self.few.state()
         return description, {f"{block}.{name}": a for block, arrays in blocks.items() for name, a in arrays.items()}
 
     @classmethod
@@ -86,6 +89,9 @@ class FusionState:
         if description["kinds"] is not None:
             normaliser = Normaliser(description["kinds"])
             normaliser.restore(blocks.get("normaliser", {}))
+        tally, asking = Tally.restored(blocks["tally"]), Asking.restored(description, blocks)
+        if "told" not in blocks.get("recent", {}):  # stored before they were counted
+            asking.recent.told = tally.trials
         return cls(
             ExpertsModel.from_state(description["model"], blocks["model"]),
             None if description["fixed"] is None else tuple(description["fixed"]),
@@ -93,11 +99,10 @@ class FusionState:
             tuple(description["voters"]),
             normaliser,
             sides,
-            Tally.restored(blocks["tally"]),
-            Recent.restored(blocks.get("recent", {})),
+            tally,
+            asking,
             RaterDiversity(**blocks["raters"]),
             LogitRival.restored(blocks.get("logit", {})),
-            Few.restored(description["few"], blocks["few"]) if "few" in description else None,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -111,6 +116,20 @@ class FusionState:
     def copies(self) -> int:
         """Columns of a voter."""
         return 1 if self.normaliser is None else len(self.normaliser.kinds)
+
+    @property
+    def recent(self) -> Recent:
+        """The latest trials."""
+        return self.asking.recent
+
+    @property
+    def few(self) -> Few | None:
+        """Those asked, where voters are asked one by one and some accuracy may be given up."""
+        return self.asking.current(self)
+
+    def worth(self) -> np.ndarray:
+        """See `linmax.models.asking.asking.Jury`."""
+        return voter_weights(self)
 
     def welcome(self, held: Sequence[Sequence[Any]]) -> None:
         """Make columns for the voters, and for the values of the side columns at the trials to come."""
@@ -127,23 +146,44 @@ class FusionState:
         The model of a few knows no weights: with them, the model of all learns every trial.
         """
         self._newcomer = None
-        told = labels_with_gaps(labels)[1] >= 0
-        known = np.isin(labels, self.model.known) if self.few is not None else told
-        few = self._of_few(batch) & told & known & (weights is None)
+        if self.asking.choice is None or weights is not None:
+            self._advance_all(batch, labels, weights)
+            return
+        # Trials in which all were asked are learned together; of the others each one may be for the few.
+        whole = np.asarray(batch.asked.all(axis=1))
+        edges = [t for t in range(1, len(batch)) if not (whole[t] and whole[t - 1])]
+        for begin, end in pairwise([0, *edges, len(batch)]):
+            part, label = batch[begin:end], labels[begin:end]
+            few = None if whole[begin] else self._few_for(part, label[0])
+            if few is None:
+                self._advance_all(part, label, None)
+            else:
+                self._advance_few(few, part, label)
+
+    def _few_for(self, batch: VoteBatch, label: Any) -> Few | None:
+        """The few, if this one trial is for them."""
+        met = set(self.model.known)
+        said = [batch.names[vote] for vote in batch.said[0].tolist() if vote >= 0]
+        return self.asking.for_few(self, batch.asked[0]) if label in met and met.issuperset(said) else None
+
+    def _advance_few(self, few: Few, batch: VoteBatch, labels: np.ndarray) -> None:
+        place = self.model.classes.index(labels[0])
+        predicted = self.asking.learn_few(few, self._codes(batch)[0], batch.asked[0], place)
+        self.count(self.tally, batch, labels, np.array([predicted == place]), few=True)
+
+    def _advance_all(self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None) -> None:
         wrong = np.zeros(len(batch), bool)
-        rest = np.flatnonzero(~few)
-        for begin in range(0, len(rest), self.sides.stretch()):
-            part = rest[begin : begin + self.sides.stretch()]
-            weights_here, instances = None if weights is None else weights[part], self.laid_out(batch.taken(part))
+        for begin in range(0, len(batch), self.sides.stretch()):
+            part = slice(begin, begin + self.sides.stretch())
+            weights_here, instances = None if weights is None else weights[part], self.laid_out(batch[part])
             wrong[part] = self.model.run(instances, labels[part], grow=True, weights=weights_here).wrong
-        if self.few is not None and few.any():
-            wrong[few] = self._learn_few(self.few, batch.taken(few), labels[few])
         self.sides = self.sides.counted(batch.places)
-        self.count(self.tally, batch.taken(told), labels[told], ~wrong[told], few=few[told])
+        told = labels_with_gaps(labels)[1] >= 0
+        self.count(self.tally, batch.taken(told), labels[told], ~wrong[told])
 
     def _of_few(self, batch: VoteBatch) -> np.ndarray:
-        """Which trials the model of a few is for: few votes, and all for known classes."""
-        if self.few is None or not self.few.fits(self.model):
+        """Which trials the models of a few answer: few votes, and all for known classes."""
+        if self.asking.choice is None or batch.asked.all() or self.few is None:
             return np.zeros(len(batch), bool)
         met = set(self.model.known)
         strange = np.array([name not in met for name in batch.names] + [False])
@@ -153,11 +193,6 @@ class FusionState:
         """Votes by the model's numbers."""
         place = {name: i for i, name in enumerate(self.model.classes)}
         return np.array([*(place.get(name, -1) for name in batch.names), -1], np.int32)[batch.said]
-
-    def _learn_few(self, few: Few, batch: VoteBatch, labels: np.ndarray) -> np.ndarray:
-        place = {name: i for i, name in enumerate(self.model.classes)}
-        trials = zip(self._codes(batch), batch.asked, labels.tolist(), strict=True)
-        return np.array([not few.learn(row, asked, place[name]) for row, asked, name in trials])
 
     def learn_row(self, votes: Any, y: Any) -> bool:
         """Learn from one row of votes whose voters, classes and label are all known; False if it is anything else.
@@ -175,13 +210,12 @@ class FusionState:
             return False
         self._newcomer = None
         labels = np.array([place], np.int32)
-        few = self.few if self.few is not None and self.few.fits(self.model) else None
-        if few is not None and few.asked(asked)[0]:
-            right = np.array([few.learn(codes[0], asked[0], place)])
-            self.recent.note(codes[0], asked[0], place)
+        few = self.asking.for_few(self, asked[0])
+        if few is not None:
+            right = np.array([self.asking.learn_few(few, codes[0], asked[0], place) == place])
         else:
             right = self.model.play(reader.instances(codes), labels).predictions == labels
-            self.recent.add(codes, labels, asked)
+            self.asking.learn_all(codes, asked, labels)
         self.tally.add(right, reader.order[codes], reader.order[labels], len(reader.order) - 1)
         self.logit.add_row(codes, labels, right)
         return True
@@ -197,9 +231,9 @@ class FusionState:
         labels: np.ndarray,
         right: np.ndarray,
         leaders: tuple[int, int] | None = None,
-        few: np.ndarray | None = None,
+        few: bool = False,
     ) -> None:
-        """Count who was right; what only these voters or labels name is a class too."""
+        """Count who was right; what only these voters or labels name is a class too. Those for a ``few`` are kept."""
         names = labels.tolist()
         # Plurality breaks ties by the order of the classes, which must not hang on when each of them was met.
         met = [*self.model.classes, *batch.names, *names]
@@ -212,10 +246,8 @@ class FusionState:
         if tally is self.tally:  # by the model's numbers, which stay what they are when classes join
             place = {name: i for i, name in enumerate(self.model.classes)}
             said, told = self._codes(batch), np.array([place[name] for name in names], np.int64)
-            few = np.zeros(len(told), bool) if few is None else few
-            self.recent.add(said[~few], told[~few], batch.asked[~few])
-            for row, asked, label in zip(said[few], batch.asked[few], told[few].tolist(), strict=True):
-                self.recent.note(row, asked, label)
+            if not few:
+                self.asking.learn_all(said, batch.asked, told)
             self.logit.add(said, told, right, batch.logs)
 
     def compared(self, seed: int, held: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
@@ -283,7 +315,7 @@ class FusionState:
         return self._table(batch, self._rated)
 
     def _rated(self, model: ExpertsModel, instances: Experts) -> np.ndarray:
-        few = self.few is not None and any(model is own for own in self.few.models)
+        few = model is not self.model and self.few is not None and any(model is own for own in self.few.models)
         try:
             total, factor = unit(self, model if few else None)
         except ValueError:  # the learner is not a single weight vector: its scores have their own unit
@@ -292,10 +324,10 @@ class FusionState:
 
     def judge_of(self, batch: VoteBatch) -> tuple[ExpertsModel, Experts, np.ndarray]:
         """What answers one trial: a model, the trial as it takes it, and the voter of each of its columns."""
-        if self.few is not None and self._of_few(batch)[0]:
-            votes = self._codes(batch)
-            step = int(self.few.steps(batch.asked)[0])
-            return self.few.models[step], self.few.instances(votes, step), np.array(self.few.columns(step))
+        few = self.few if self._of_few(batch)[0] else None
+        if few is not None:
+            votes, step = self._codes(batch), int(few.steps(batch.asked)[0])
+            return few.models[step], few.instances(votes, step), np.array(few.columns(step))
         return self.model, self.known(self.laid_out(batch)), voter_of(self)
 
     def _table(self, batch: VoteBatch, judge: Callable[[ExpertsModel, Experts], np.ndarray]) -> np.ndarray:
@@ -316,11 +348,12 @@ class FusionState:
         strange = np.array([name not in known for name in batch.names] + [False])
         guests = strange[batch.said].any(axis=1) if self.model.engine.settings.by_votes else np.zeros(len(batch), bool)
         few = self._of_few(batch)
-        if self.few is not None and few.any():
+        chosen = self.few if few.any() else None
+        if chosen is not None:
             trials, codes = np.flatnonzero(few), self._codes(batch.taken(few))
-            steps = self.few.steps(batch.asked[few])
+            steps = chosen.steps(batch.asked[few])
             for step in np.unique(steps).tolist():
-                yield trials[steps == step], self.few.models[step], self.few.instances(codes[steps == step], step)
+                yield trials[steps == step], chosen.models[step], chosen.instances(codes[steps == step], step)
         usual = np.flatnonzero(~guests & ~few)
         for begin in range(0, len(usual), size):
             trials = usual[begin : begin + size]

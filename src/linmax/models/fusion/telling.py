@@ -9,6 +9,7 @@ import numpy as np
 
 from linmax.data.labels import label_array, unique_labels
 from linmax.data.matching import labels_meant
+from linmax.models.asking.question import read_costs
 from linmax.models.fusion.comparison import BEST_LATELY, BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY
 from linmax.models.fusion.details import Details
 from linmax.models.fusion.frugal import Frugal
@@ -92,7 +93,7 @@ class Telling(Frugal):
             classes[winner], classes[second], sum(ordered.values()), ordered, said, state.held(batch.places[0])
         )
 
-    def report(self, votes: Any = None, y: Any = None, *, seed: int = 0) -> Report:
+    def report(self, votes: Any = None, y: Any = None, *, seed: int = 0, costs: Any = None) -> Report:
         """The fusion beside plurality, soft voting, the best voters and a logit; who won and by how much.
 
         Parameters
@@ -102,6 +103,9 @@ class Telling(Frugal):
             the best on them, and the best so far the one that led when learning ended.
         seed
             Of the bootstrap.
+        costs
+            What asking each voter costs, {voter: number}, for the page of `Report.to_html` that says how few are
+            enough: the most weight for its cost comes first there.
 
         Notes
         -----
@@ -114,6 +118,7 @@ class Telling(Frugal):
             raise ValueError(
                 f"report() needs both votes and y of held-out trials, got only {'y' if y is not None else 'votes'}"
             )
+        prices = None if costs is None else read_costs(costs, state.voters)
         test = test_reliability = None
         if votes is not None:
             batch, labels = self._held_out(votes, y)
@@ -131,7 +136,7 @@ class Telling(Frugal):
         sides, model = side_lines(state, bool(weights)), state.model
         judged = (model.reliability, test_reliability, model.coverage)
         details = Details.of(
-            state.tally, state.voters, state.recent, model, voter_weights(state), state.normaliser is not None
+            state.tally, state.voters, state.recent, model, voter_weights(state), state.normaliser is not None, prices
         )
         return Report(str(model.learner), online, test, lines, kinds, sides, *judged, details)
 

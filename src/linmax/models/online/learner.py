@@ -116,6 +116,7 @@ class Learner(NamedAnswers):
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False
         self._normaliser = normaliser_of(normalise)
+        self._restore_asking({}, {})
         self._prepare()
 
     @property
@@ -163,9 +164,8 @@ class Learner(NamedAnswers):
             if predicted is not REFUSED:
                 return predicted
         if reject is not None:
-            if candidates is not None:
-                raise TypeError("reject needs probabilities of classes, which candidates do not have; leave it out")
-            return self._sure(attributes, votes, scores, id, fraction("reject", reject, 0.1))
+            asked = {"attributes": attributes, "votes": votes, "scores": scores, "candidates": candidates}
+            return self._sure(asked, id, fraction("reject", reject, 0.1))
         if candidates is not None:
             return choose(self, candidates, (attributes, votes, scores), id)
         if id is not None:
@@ -187,10 +187,10 @@ class Learner(NamedAnswers):
             self._waiting[id] = Waiting(*given, predicted)
         return predicted
 
-    def _sure(self, attributes: Attributes, votes: Votes, scores: Scores, id: Hashable, reject: float) -> Any:
+    def _sure(self, given: Mapping[str, Any], id: Hashable, reject: float) -> Any:
         """The answer where it is wrong with this probability at most, else None."""
-        found = self.predict_proba(attributes, votes=votes, scores=scores)
-        predicted = self.predict(attributes, votes=votes, scores=scores, id=id)
+        found = self.predict_proba(**given)
+        predicted = self.predict(**given, id=id)
         return predicted if found.get(predicted, 0.0) >= 1.0 - reject else None
 
     def learn(
@@ -231,6 +231,8 @@ class Learner(NamedAnswers):
             if predicted is FAILED and self._path is not None:
                 self._path.complain()
             if predicted is not REFUSED:
+                if self._of_votes:
+                    self._hear_taught(votes, label)
                 return predicted
         if weight != 1.0:
             if wrong is not UNSET or candidates is not None:
@@ -265,7 +267,7 @@ class Learner(NamedAnswers):
             return self.predict(blocks[0], votes=blocks[1], scores=blocks[2])
         played = self._at_once(*blocks) if place >= 0 else None
         if played is not None:
-            return self._play(played, place, weight=weight)
+            return self._play_known(played, blocks[1], label, weight)
         given = self._reading.read(*blocks, label)
         with self._unharmed(given):
             if weight == 1.0 and place >= 0 and not given.scores and self._widened(given.attributes, given.votes):
@@ -280,7 +282,7 @@ class Learner(NamedAnswers):
         """Learn an instance with a label whose class is known, beside the one-trial path."""
         played = self._at_once(**blocks)
         if played is not None:
-            return self._play(played, self._known[label])
+            return self._play_known(played, blocks["votes"], label)
         given = self._reading.read(**blocks, label=label)
         with self._unharmed(given):
             return self._learn(given, label)
@@ -322,8 +324,9 @@ class Learner(NamedAnswers):
         """
         if candidates is not None:
             return check_choice(self, candidates, label, (attributes, votes, scores))
-        label = self._reading.label_meant(label)
-        self._reading.check_label(label)
+        if not no_label(label):
+            label = self._reading.label_meant(label)
+            self._reading.check_label(label)
         self._reading.read(attributes, votes, scores, label)
 
     def instances_of(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Instances:
@@ -337,13 +340,16 @@ class Learner(NamedAnswers):
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
         self._settle()
-        header, arrays = self._model.state()
-        return self._own() | {"model": header}, arrays
+        return self._with_own(*self._model.state())
 
-    def _own(self) -> dict[str, Any]:
-        """What is the learner's own, beside the model."""
+    def _with_own(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The state of the model, and what is the learner's own."""
         kinds = {} if self._normaliser is None else {"normalise": list(self._normaliser.kinds)}
-        return {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
+        own: dict[str, Any] = {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
+        told, kept = self._asking_state()
+        return own | told | {"model": header}, arrays | kept
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -354,14 +360,14 @@ class Learner(NamedAnswers):
         self._waiting = WaitingRoom.from_description(description)
         self._choosing = bool(description.get("choosing"))
         self._normaliser = normaliser_of(description.get("normalise"))
+        self._restore_asking(description, arrays)
         self._prepare()
         return self
 
     def __reduce__(self) -> Any:
         # A learner knows compiled functions and its path by their address in this process.
         self._settle()
-        header, arrays = self._model.packed()
-        return type(self).from_state, (self._own() | {"model": header}, arrays)
+        return type(self).from_state, self._with_own(*self._model.packed())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.data.arrays import Layout, no_instances
+from linmax.data.id_votes import IdWatch
 from linmax.data.normalisation import Normaliser
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.choice import may_have_path
@@ -17,7 +18,7 @@ from linmax.engine.one_trial.path import OneTrialPath
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.candidates import NeedsCandidates
-from linmax.models.online.reading import Given, Reading, numbered
+from linmax.models.online.reading import Given, Reading, numbered, said
 from linmax.models.weights import Weights
 
 __all__ = ["Named"]
@@ -40,6 +41,7 @@ class Named:
         )
         self._model.columns = Columns(self._voters, self._raters, self._attributes)
         self._bounded, self._from_zero = self._model.bounded, self._engine.from_zero
+        self._ids = IdWatch()
         self._renamed()
 
     def _renamed(self) -> None:
@@ -152,7 +154,7 @@ class Named:
             for name in met:
                 if name not in names:
                     names[name] = len(names)
-        for name in [*voted.values(), *(c for row in rated.values() for c in row)]:
+        for name in [*said(voted).values(), *(c for row in rated.values() for c in row)]:
             self._class(name)
         return Layout(len(self._voters), len(self._raters), 0, len(self._attributes), self._engine.layout.constant)
 
@@ -197,6 +199,6 @@ class Named:
         """The classes not yet known that votes make known, in the order of the voters."""
         if not self._engine.settings.by_votes:
             return []
-        fresh = {name: choice for name, choice in votes.items() if choice not in self._known}
+        fresh = {name: choice for name, choice in said(votes).items() if choice not in self._known}
         order = sorted(fresh, key=lambda name: self._voters.get(name, len(self._voters)))
         return [choice.item() if isinstance(choice, np.generic) else choice for choice in map(fresh.get, order)]

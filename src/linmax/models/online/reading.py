@@ -25,6 +25,7 @@ __all__ = [
     "distinct",
     "normaliser_of",
     "numbered",
+    "said",
 ]
 
 Attributes = Mapping[Any, float] | Sequence[float] | np.ndarray | None
@@ -37,7 +38,7 @@ UNSET: Any = object()  # a label that was not given; None is one that has not co
 
 
 class Given(NamedTuple):
-    """An instance by name."""
+    """An instance by name. A voter who was asked and abstained is there with None."""
 
     attributes: dict[Any, float]
     votes: dict[Any, Any]
@@ -83,7 +84,7 @@ class Reading:
         if attributes is None and votes is None and scores is None:
             raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
         numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
-        voted = {name: value for name, value in _items("votes", votes) if not no_label(value)}
+        voted = {name: None if no_label(value) else value for name, value in _items("votes", votes)}
         for name, choice in voted.items():
             if choice.__hash__ is None:
                 raise TypeError(
@@ -91,7 +92,7 @@ class Reading:
                     "go into scores="
                 )
         voted = self.meant(voted, label)
-        for name, choice in voted.items() if self.fixed else ():
+        for name, choice in said(voted).items() if self.fixed else ():
             self._check_class(f"votes: {name!r} voted for a class that", choice)
         rated = {name: self._ratings(name, row, label) for name, row in _items("scores", scores)}
         if self.normaliser is not None:
@@ -102,13 +103,14 @@ class Reading:
 
     def meant(self, voted: dict[Any, Any], label: Hashable) -> dict[Any, Any]:
         """Votes as they are meant, given the classes and the label, if the instance is to be learned."""
-        if all(choice in self._met for choice in voted.values()):
+        votes = said(voted)
+        if all(choice in self._met for choice in votes.values()):
             return voted
         known = self._with(label)
-        found = as_meant(voted.values(), known)
+        found = as_meant(votes.values(), known)
         voted = {name: found.get(choice, choice) for name, choice in voted.items()} if found else voted
         if not self.fixed and (label is not UNSET or known):
-            check_meant(voted, known)
+            check_meant(said(voted), known)
         return voted
 
     def _with(self, label: Hashable) -> dict[Any, None]:
@@ -145,6 +147,11 @@ class Reading:
                     f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; make the Learner with "
                     "normalise='auto', or scale them"
                 )
+
+
+def said(voted: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The votes of those who did not abstain."""
+    return {name: choice for name, choice in voted.items() if choice is not None}
 
 
 def normaliser_of(kinds: str | Sequence[str] | None) -> Normaliser | None:

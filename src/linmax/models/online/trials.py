@@ -16,8 +16,18 @@ from linmax.engine.engine import Engine
 from linmax.engine.one_trial.choice import path_for
 from linmax.engine.one_trial.objects import LARGE, REFUSED, Names
 from linmax.models.model import Model
-from linmax.models.online.named import Named
-from linmax.models.online.reading import UNSET, Attributes, Given, Scores, Votes, check_places, check_rows, numbered
+from linmax.models.online.frugal import FrugalTrials
+from linmax.models.online.reading import (
+    UNSET,
+    Attributes,
+    Given,
+    Scores,
+    Votes,
+    check_places,
+    check_rows,
+    numbered,
+    said,
+)
 
 __all__ = ["NamedTrials"]
 
@@ -25,7 +35,7 @@ SAFE = nullcontext()
 PLAIN_TYPES = (float, int)
 
 
-class NamedTrials(Named):
+class NamedTrials(FrugalTrials):
     """How a `Learner` judges and learns one instance."""
 
     @property
@@ -47,6 +57,10 @@ class NamedTrials(Named):
 
     def _judging(self, given: Given) -> tuple[Model, Engine, Instances]:
         """The model that judges an instance, the engine that does it, and the instance in its columns."""
+        if self._asking.choice is not None:
+            found = self._judged_by_few(given)
+            if found is not None:
+                return found[0], found[0].engine, found[1]
         known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
         voted = self._voted(given.votes)
         fresh = any(block.keys() - names.keys() for block, names in zip(blocks, known, strict=True))
@@ -92,6 +106,13 @@ class NamedTrials(Named):
 
     def _learn(self, given: Given, label: Hashable, served: Hashable = UNSET, weight: float = 1.0) -> Any:
         self._alone()
+        if not self.fixed:
+            self._ids.see(self.trials, given.votes, self._places, label)
+        place = -1 if no_label(label) else self._known.get(label, -1)
+        if place >= 0 and weight == 1.0 and self._asking.choice is not None:
+            number = self._learned_by_few(given, place, None if served is UNSET else self._places.get(served, -1))
+            if number is not None:
+                return self.classes[number] if number >= 0 else None
         model, met = self._model, [len(names) for names in self._all_names]
         try:
             layout = self._columns(given)
@@ -107,9 +128,13 @@ class NamedTrials(Named):
         model.meet(labels, self._voted(given.votes))
         self._places = {name: place for place, name in enumerate(model.classes)}
         try:
-            return self._play(self._instances(given), self._places[label] if labels else -1, served, weight)
+            predicted = self._play(self._instances(given), self._places[label] if labels else -1, served, weight)
         finally:
             self._renamed()
+        if labels and self._of_votes:
+            self._hear(given.votes, labels[0])
+        self._asking.changed()
+        return predicted
 
     def _unharmed(self, given: Given) -> AbstractContextManager[None]:
         """Roll back if huge numbers carry the weights out of the range of floats."""
@@ -131,7 +156,7 @@ class NamedTrials(Named):
         new = [name for name in numbers if name not in met]
         if not new or not layout.sparse or not self._short:
             return False
-        if voted and not (voted.keys() <= self._voters.keys() and self._places.keys() >= set(voted.values())):
+        if voted and not (voted.keys() <= self._voters.keys() and self._places.keys() >= set(said(voted).values())):
             return False
         wider = Layout(layout.voters, layout.raters, 0, layout.sparse + len(new), layout.constant, layout.names)
         stays = self._path is not None and wider.rows <= engine.capacity
@@ -167,11 +192,19 @@ class NamedTrials(Named):
         number = int(self._model.play(played, label, served=answers, weights=weights).predictions[0])
         return self.classes[number] if number >= 0 else None
 
+    def _play_known(self, played: Instances, votes: Votes, label: Hashable, weight: float = 1.0) -> Any:
+        """Learn one instance whose names and label are all known."""
+        predicted = self._play(played, self._known[label], weight=weight)
+        if self._of_votes:
+            self._hear(votes, label)
+        return predicted
+
     def _at_once(self, attributes: Attributes, votes: Votes, scores: Scores) -> Instances | None:
         """The arrays of an instance whose names are all known, or None."""
         layout = self._engine.layout
         if (
             self._choosing
+            or self._asking.choice is not None
             or scores is not None
             or layout.raters
             or (self._bounded is not None and attributes is not None)

@@ -1,4 +1,4 @@
-"""The last trials of a fusion in which voters were asked as usual: what panels and a report look back at."""
+"""The last trials in which voters were asked as usual: what panels and a report look back at."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from linmax.jit.compiling import kernel
 __all__ = ["RECENT_TRIALS", "Recent"]
 
 RECENT_TRIALS = 2000  # trials kept
+FIRST_ROOM = 64  # trials for which there is room at first
+FEWEST_COMPARED = 50  # trials to choose a few of the voters by
 FORGET = 0.97  # of a voter's record, each time that it is asked
 FADE = 0.998  # of all records, at each trial that is not kept: who is asked seldom is judged by what was lately heard
 PACE = 0.05  # at which the usual number of those asked follows
@@ -58,7 +60,7 @@ def keep_trials(
 class Recent:
     """A ring of trials in which voters were asked as usual, and how often each voter was right lately.
 
-    Votes and labels are numbers that mean the same within a trial only; -1 is silence. A trial in which fewer than half
+    Votes and labels are the numbers of classes; -1 is silence. A trial in which fewer than half
     the usual number of voters were asked is passed over; unless all have been so for long. Who is asked and abstains is
     not right.
     """
@@ -70,17 +72,20 @@ class Recent:
         self.usual = np.zeros(1)  # how many are asked in a trial
         self.lately = np.zeros((2, voters))
         self.ever = np.zeros(voters, np.int64)  # how often each voter was asked
+        self.told = 0  # trials counted, kept or not
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it, by name."""
+        size = int(self.marks[SIZE])
         return {
-            "votes": self.votes,
-            "labels": self.labels,
+            "votes": self.votes[:size],
+            "labels": self.labels[:size],
             "marks": self.marks,
             "usual": self.usual,
             "lately": self.lately,
             "ever": self.ever,
+            "told": np.array([self.told]),
         }
 
     @classmethod
@@ -88,7 +93,7 @@ class Recent:
         """What `arrays` gave."""
         found = cls()
         for name, array in arrays.items():
-            setattr(found, name, array.copy())
+            setattr(found, name, int(array[0]) if name == "told" else array.copy())
         if len(found.ever) < found.lately.shape[1]:  # stored before asked voters were counted
             found.ever = np.zeros(found.lately.shape[1], np.int64)
         return found
@@ -104,6 +109,7 @@ class Recent:
             found.add(table, classes[labels], np.ones(table.shape, bool))
         found.lately[:] = 0.0
         found.ever[:] = 0
+        found.told = sum(recent.told for recent, _, _ in parts)
         for recent, there, _ in parts:
             found.lately[:, there[: recent.lately.shape[1]]] += recent.lately
             found.ever[there[: len(recent.ever)]] += recent.ever
@@ -113,34 +119,61 @@ class Recent:
         """Take in trials; voters may have joined at the right."""
         if not len(labels):
             return
-        missing = votes.shape[1] - self.votes.shape[1]
-        if missing > 0:
-            self.votes = np.pad(self.votes, ((0, 0), (0, missing)), constant_values=-1)
-            self.lately = np.pad(self.lately, ((0, 0), (0, missing)))
-            self.ever = np.pad(self.ever, (0, missing))
-        if not len(self.labels):
-            self.votes = np.full((RECENT_TRIALS, self.votes.shape[1]), -1, np.int32)
-            self.labels = np.zeros(RECENT_TRIALS, np.int32)
+        self._widen(votes.shape[1])
+        self._make_room(len(labels))
+        self.told += len(labels)
         keep_trials(
             np.ascontiguousarray(votes, np.int32), np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(asked),
             self.votes, self.labels, self.marks, self.usual, self.lately, self.ever,
         )  # fmt: skip
 
+    def _widen(self, voters: int) -> None:
+        missing = voters - self.votes.shape[1]
+        if missing > 0:
+            self.votes = np.pad(self.votes, ((0, 0), (0, missing)), constant_values=-1)
+            self.lately = np.pad(self.lately, ((0, 0), (0, missing)))
+            self.ever = np.pad(self.ever, (0, missing))
+
+    def _make_room(self, trials: int) -> None:
+        """For so many more trials, as far as they are kept."""
+        there, wanted = len(self.labels), min(RECENT_TRIALS, int(self.marks[SIZE]) + trials)
+        if wanted > there:
+            more = min(RECENT_TRIALS, max(wanted, 2 * there, FIRST_ROOM)) - there
+            self.votes = np.pad(self.votes, ((0, more), (0, 0)), constant_values=-1)
+            self.labels = np.pad(self.labels, (0, more))
+
     def note(self, votes: np.ndarray, asked: np.ndarray, label: int) -> None:
         """Count who was right in one trial that is not kept."""
+        self._widen(len(votes))
         there = np.flatnonzero(asked)
+        self.told += 1
         self.lately *= FADE
         self.lately[:, there] *= FORGET
         self.lately[RIGHT, there] += votes[there] == label
         self.lately[ASKED, there] += 1.0
         self.ever[there] += 1
 
-    def rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Votes and labels, the oldest first."""
+    @property
+    def enough(self) -> bool:
+        """Whether there are trials to choose a few of the voters by."""
+        return bool(self.marks[SIZE] >= FEWEST_COMPARED)
+
+    def rows(self, voters: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Votes of at least so many voters, and labels, the oldest first."""
         size = int(self.marks[SIZE])
         order = (int(self.marks[NEXT]) - size + np.arange(size)) % RECENT_TRIALS
-        return self.votes[order], self.labels[order]
+        missing = max(0, voters - self.votes.shape[1])
+        return np.pad(self.votes[order], ((0, 0), (0, missing)), constant_values=-1), self.labels[order]
 
-    def accuracy_lately(self) -> np.ndarray:
+    def heard_lately(self, voters: int) -> np.ndarray:
+        """(2, voters): how often each voter was right of late, and how often it was asked; the latest counts most."""
+        return np.pad(self.lately, ((0, 0), (0, max(0, voters - self.lately.shape[1]))))
+
+    def asked_ever(self, voters: int) -> np.ndarray:
+        """How often each voter has been asked."""
+        return np.pad(self.ever, (0, max(0, voters - len(self.ever))))
+
+    def accuracy_lately(self, voters: int = 0) -> np.ndarray:
         """How often each voter was right of late, of the trials in which it was asked; shy of extremes."""
-        return np.asarray((self.lately[RIGHT] + 1.0) / (self.lately[ASKED] + 2.0))
+        right, asked = self.heard_lately(voters)
+        return np.asarray((right + 1.0) / (asked + 2.0))

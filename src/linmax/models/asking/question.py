@@ -129,7 +129,7 @@ def newcomer(model: Model, layout: Layout) -> Engine:
     return model.visited(layout, [SOMETHING], [SOMETHING]).engine
 
 
-def read_costs(costs: Any, voters: Sequence[str]) -> np.ndarray:
+def read_costs(costs: Any, voters: Sequence[Any]) -> np.ndarray:
     """What asking each voter costs, 1 by default; checked."""
     if costs is None:
         return np.ones(len(voters))
@@ -138,6 +138,9 @@ def read_costs(costs: Any, voters: Sequence[str]) -> np.ndarray:
     missing = [name for name in voters if name not in costs]
     if missing:
         raise ValueError(f"costs: {missing[0]!r} has none; give one to every voter")
+    if len(costs) > len(voters):
+        unknown = next(name for name in costs if name not in voters)
+        raise ValueError(f"costs: {unknown!r} is not a known voter; the voters are {', '.join(map(str, voters))}")
     found = np.array([finite(f"costs of {name!r}", costs[name]) for name in voters])
     if (found < 0.0).any():
         at = int(np.argmax(found < 0.0))

@@ -1,7 +1,7 @@
 """Few voters: a chain of models, each of the first voters to be asked, fitted to their votes alone.
 
 The weights of a voter among all and among a few are not the same: who speaks for many others weighs more when these are
-silent. So where a fusion asks few, there is a model of the first voter, of the first two, and so on. They begin with
+silent. So where few are asked, there is a model of the first voter, of the first two, and so on. They begin with
 the trials in which all voters spoke. A trial in which few were asked is learned by the models whose voters were all
 asked: each then learns from just the trials that come as far, and these it is asked about. The model of all voters
 learns from none of them, since asking stopped where the first voters agreed.
@@ -20,9 +20,10 @@ from linmax.core.contract import Instances
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Settings
+from linmax.models.asking.panel import ALL_SIZES_TRIED, latest_rows, numbers_tried
+from linmax.models.asking.stopping import stopping_leads
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion.panel import ALL_SIZES_TRIED, latest_rows, numbers_tried
-from linmax.models.fusion.stopping import stopping_leads
+from linmax.models.model import Model
 
 __all__ = ["Few"]
 
@@ -48,7 +49,7 @@ class Few:
         order: Sequence[int],
         costs: np.ndarray,
         choice: list[Any],
-        whole: ExpertsModel,
+        whole: Model,
         rows: tuple[np.ndarray, np.ndarray],
     ) -> Few:
         """Fit models like the one of all voters to these trials, seen through the votes of the first voters alone."""
@@ -74,7 +75,7 @@ class Few:
         sizes = sizes[:count]
         return cls(members[: sizes[-1]], sizes, stops[:count], models[:count], [], [], choice, whole.trials)
 
-    def fits(self, whole: ExpertsModel) -> bool:
+    def fits(self, whole: Model) -> bool:
         """Whether the classes are still the same."""
         return self.models[0].classes == whole.classes
 
@@ -123,13 +124,16 @@ class Few:
         model = self.models[step]
         return _experts(votes[:, self.columns(step)], model.classes, bool(model.layout.constant))
 
-    def learn(self, votes: np.ndarray, asked: np.ndarray, label: int) -> bool:
-        """Learn from one trial, as far as its voters were asked; returns whether the answer was right."""
+    def instance(self, votes: np.ndarray, step: int) -> Instances:
+        """The same of one row."""
+        return _instances(self.models[step], votes[None, self.columns(step)])
+
+    def learn(self, votes: np.ndarray, asked: np.ndarray, label: int) -> int:
+        """Learn from one trial, as far as its voters were asked; returns the class that was predicted, as a place."""
         last = int(self.steps(asked[None])[0])
         for step, model in enumerate(self.models[: last + 1]):
-            given = _instances(model, votes[None, self.columns(step)])
-            right = bool(model.play(given, np.array([label], np.int32)).predictions[0] == label)
-        return right
+            predicted = int(model.play(self.instance(votes, step), np.array([label], np.int32)).predictions[0])
+        return predicted
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain data and arrays."""
@@ -178,7 +182,7 @@ class _Yardstick:
     before: np.ndarray  # the answers before labels were seen
 
     @classmethod
-    def of(cls, whole: ExpertsModel, votes: np.ndarray, labels: np.ndarray) -> _Yardstick:
+    def of(cls, whole: Model, votes: np.ndarray, labels: np.ndarray) -> _Yardstick:
         answers, table = whole.engine.judge(_instances(whole, votes), len(votes))
         return cls(whole.own_probabilities(table), answers, _fitted(whole, votes, labels)[1])
 
@@ -188,7 +192,7 @@ class _Yardstick:
         return np.asarray(0.5 * after + 0.5 * (shares[trials, self.before] - shares[trials, before]))
 
 
-def judged(model: ExpertsModel, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def judged(model: Model, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The classes predicted for rows of votes, as places, and their leads: of the logarithms of probabilities."""
     answers, table = model.engine.judge(_instances(model, votes), len(votes))
     if table.shape[1] < 2:
@@ -197,7 +201,7 @@ def judged(model: ExpertsModel, votes: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return answers, np.log(np.maximum(best[:, 1], LEAST_SHARE)) - np.log(np.maximum(best[:, 0], LEAST_SHARE))
 
 
-def _fitted(whole: ExpertsModel, votes: np.ndarray, labels: np.ndarray) -> tuple[ExpertsModel, np.ndarray]:
+def _fitted(whole: Model, votes: np.ndarray, labels: np.ndarray) -> tuple[ExpertsModel, np.ndarray]:
     """A model like the whole one after these trials, and its answers before it saw the labels, as places."""
     names, settings = list(whole.classes), whole.engine.settings
     instances = _experts(votes, names, bool(whole.layout.constant))
@@ -207,7 +211,7 @@ def _fitted(whole: ExpertsModel, votes: np.ndarray, labels: np.ndarray) -> tuple
     return model, np.array([place[name] for name in model.run(instances, labels).predictions.tolist()], np.int64)
 
 
-def _instances(model: ExpertsModel, votes: np.ndarray) -> Instances:
+def _instances(model: Model, votes: np.ndarray) -> Instances:
     layout = model.layout
     return no_instances(len(votes))._replace(
         votes=np.ascontiguousarray(votes, np.int32), signs=np.ones(layout.voters), constant=layout.constant

@@ -26,7 +26,7 @@ class PanelLine:
     ``behind`` is how much more often all voters are right on the same trials, and ``error`` the standard error of that.
     """
 
-    voters: tuple[str, ...]
+    voters: tuple[Any, ...]
     cost: float
     accuracy: float
     behind: float
@@ -35,7 +35,7 @@ class PanelLine:
 
 @dataclass(frozen=True)
 class VoterPanels:
-    """What `VoteFusion.panel` returns: one line for each number of voters that was tried, the fewest first."""
+    """What `VoteFusion.panel` and `Learner.panel` return: a line for each number of voters tried, the fewest first."""
 
     lines: tuple[PanelLine, ...]
     trials: int
@@ -87,7 +87,7 @@ def panel_of(
     rows: tuple[np.ndarray, np.ndarray],
     order: np.ndarray,
     costs: np.ndarray,
-    names: Sequence[str],
+    names: Sequence[Any],
     thresholds: bool,
 ) -> VoterPanels:
     """Run the learner afresh, with thresholds or without, on the votes of the first m voters in this order."""

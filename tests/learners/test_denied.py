@@ -1,0 +1,55 @@
+"""Members of the pool for attributes, told only that a class is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linmax.core.contract import KNOWN
+from linmax.data.arrays import no_instances
+from linmax.learners.member_fusion import MemberFusion
+from linmax.learners.members import DENIED, Task
+from linmax.learners.nearest_rows import USED, NearestRows
+from linmax.learners.pair_members import PairMembers
+
+
+def task(rows: np.ndarray, labels: list[int], weight: float = 1.0, learn: bool = True) -> Task:
+    size = len(rows)
+    met = np.full(size, rows.shape[1])
+    return Task(3, no_instances(size), np.array(labels, np.int32), 0, size, learn, rows, met, np.full(size, weight))
+
+
+@pytest.mark.small
+def test_a_row_that_denies_is_remembered_unless_another_class_is_sure_there() -> None:
+    member, votes = NearestRows(), np.zeros((1, 1, 4), np.float32)
+    row = np.array([[1.0, 2.0]])
+    member.fit(2, 4)
+    for wrong in (0, 1):  # of which nothing is known
+        member.follow(task(row + 9.0 * wrong, [DENIED - wrong]), None, votes, 0)
+    assert member.places[USED] == 2
+    member.follow(task(row + 5.0, [2]), None, votes, 0)
+    member.follow(task(row + 5.0, [DENIED - 0]), None, votes, 0)
+    assert member.places[USED] == 3
+
+
+@pytest.mark.small
+def test_a_class_denied_falls_behind_in_pairs_as_far_as_a_label_is_ahead() -> None:
+    rows = np.random.default_rng(0).random((40, 3))
+    member, votes = PairMembers(8), np.zeros((1, 1, 4), np.float32)
+    member.fit(3, 4)
+    member.study(rows, np.arange(40) % 3)
+    member.lead(task(rows[:1], [DENIED - 1], weight=1e6), votes, 0)
+    member.lead(task(rows[:1], [0], learn=False), votes, 0)
+    assert votes[0, 0, :3] == pytest.approx([0.0, -2.0, 0.0], abs=1e-3)
+
+
+@pytest.mark.small
+def test_denials_alone_do_not_turn_members_around() -> None:
+    fusion, shape = MemberFusion(), np.zeros(KNOWN + 8, np.int64)
+    fusion.join(2)
+    shape[KNOWN] = 3
+    for _ in range(60):  # both speak for class 0 always, which is always wrong
+        votes = np.zeros((1, 2, 4), np.float32)
+        votes[0, :, 0] = 3.0
+        fusion.fuse(votes, np.array([DENIED - 0], np.int32), np.ones(1), shape, True, 3)
+    assert fusion.weights.min() >= 0.0
