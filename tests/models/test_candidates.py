@@ -11,7 +11,7 @@ import pytest
 
 import linmax
 from linmax.cli import main
-from linmax.io.choices import read_choices
+from linmax.io.choices import ChoiceLine, read_choices
 
 Trial = tuple[list[str], dict[str, list[float]], dict[str, str], str]
 
@@ -157,17 +157,22 @@ VW = """shared |s user=1
 
 @pytest.mark.small
 def test_blocks_of_vowpal_wabbit() -> None:
-    first, second = read_choices(VW.encode().splitlines())
+    refused: list[tuple[int, str]] = []
+
+    def read(*lines: bytes) -> list[ChoiceLine]:
+        return list(read_choices(lines, "label", lambda line, reason: refused.append((line, reason))))
+
+    first, second = read(*VW.encode().splitlines())
     assert first.candidates == ["1", "2", "3"]
     assert first.label == "2"
     assert first.scores == {"a^right": {"1": 1.0}, "a^noise": {"1": 0.5, "2": 1.0, "3": -1.0}, "b^other": {"3": 0.5}}
     assert second.label is None
     assert second.scores == {"x": {"1": 1.0}, "y": {"2": 3.0}}
-    with pytest.raises(ValueError, match="line 1: a candidate's line needs a |"):
-        next(read_choices([b"1:0 a b"]))
-    with pytest.raises(ValueError, match="line 1: 'x' is not a number"):
-        next(read_choices([b"1:x | a"]))
-    same = next(read_choices([b"0:1 | a", b"0:0 | b"]))  # names that tell nothing apart
+    assert not refused
+    (good,) = read(b"1:0 a b", b"", b"1 | a", b"2:x | a", b"", b"", b"1:0 | a")  # those after bad ones are read
+    assert good.line == 7
+    assert refused == [(1, "a candidate's line needs a |, got '1:0 a b'"), (4, "'x' is not a number")]
+    (same,) = read(b"0:1 | a", b"0:0 | b")  # names that tell nothing apart
     assert (same.candidates, same.label, same.scores) == (["0", "1"], "1", {"a": {"0": 1.0}, "b": {"1": 1.0}})
 
 
@@ -276,6 +281,35 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
         objects.write_text(json.dumps(line) + "\n")
         assert main(["learn", str(objects), "--candidates", "--learner", "perceptron"]) == 2
         assert f"trials.jsonl, line 1: {told}" in capsys.readouterr().err
+
+
+def test_bad_trials_are_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = [{"candidates": c, "scores": s, "votes": v, "label": label} for c, s, v, label in trials(300)]
+    clean, mixed = (tmp_path / name for name in ("clean.jsonl", "mixed.jsonl"))
+    good = [json.dumps(line) for line in objects]
+    clean.write_text("\n".join(good))
+    stray = json.dumps(objects[0] | {"label": "nobody"})
+    mixed.write_text("\n".join([*good[:10], "{", *good[10:20], stray, *good[20:]]))
+    models = {path: str(path.with_suffix(".linmax")) for path in (clean, mixed)}
+    learn = ["--candidates", "--learner", "perceptron", "--json", str(tmp_path / "figures.json"), "--model"]
+    for path, model in models.items():
+        assert main(["learn", str(path), *learn, model]) == 0
+    assert json.loads((tmp_path / "figures.json").read_text())["refused"] == 2
+    told = capsys.readouterr().err
+    assert "2 lines could not be read" in told
+    assert "mixed.jsonl, line 11: not a JSON object" in told
+    assert "mixed.jsonl, line 22: label: 'nobody' is not among the candidates" in told
+    of_clean, of_mixed = (linmax.Learner.load(model).weights for model in models.values())
+    assert of_clean == of_mixed
+    assert main(["predict", models[clean], str(mixed)]) == 0
+    ended = capsys.readouterr()
+    assert len(ended.out.split()) == 301  # the label of a trial says nothing about whether it can be predicted
+    assert "mixed.jsonl, line 11: not a JSON object" in ended.err
+    for command in (["learn", str(mixed), *learn, models[mixed]], ["predict", models[clean], str(mixed)]):
+        assert main([*command, "--strict"]) == 2
+        assert "mixed.jsonl, line 11: not a JSON object" in capsys.readouterr().err
+        assert main([*command, "--max-refused", "0"]) == 2
+        assert "more than --max-refused 0 allows" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("learner", ["auto", "perceptron", "arow"])

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from linmax.cli.choice_lines import each_choice
 from linmax.cli.fusion_table import counted
 from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD
+from linmax.cli.reading import nothing_read, refuse_too_many, refused_share, show_refusals
 
 if TYPE_CHECKING:
+    from linmax.io.choices import ChoiceLine
     from linmax.models.online import Learner
 
 __all__ = ["learn_choices"]
@@ -27,21 +32,24 @@ NOT_GIVEN = (None, "", False, 0, 1, "auto")
 
 def learn_choices(arguments: argparse.Namespace) -> None:
     """Learn; show the result; save the requested files."""
+    from rich.console import Console
+
     from linmax.models.online import Learner
     from linmax.util.outputs import check_output, replace_file, write_json
 
     for name in OTHER_OPTIONS.split():
         if getattr(arguments, name) not in NOT_GIVEN:
             raise ValueError(f"--{name.replace('_', '-')} does not go with --candidates; leave it out")
+    refused_share(arguments)
     for path in [arguments.json, arguments.model, arguments.predictions]:
         if path not in (None, STANDARD):
             check_output(path)
     learner = Learner.load(arguments.start) if arguments.start else Learner(arguments.learner)
     begun = time.perf_counter()
-    predicted: list[str] = []
-    unlabelled = _play(learner, arguments.data, arguments.label or "label", predicted, learn=True)[2]
-    if not predicted:
-        raise ValueError(f"{', '.join(arguments.data)}: there is no data")
+    counts = Counts()
+    refusals = each_choice(arguments, arguments.data, partial(_learn, learner, counts))
+    if not counts.predicted:
+        raise ValueError(nothing_read(arguments.data, refusals))
     trials, mistakes = learner.trials, learner.mistakes
     figures: dict[str, Any] = {
         "learner": str(learner.learner),
@@ -50,57 +58,61 @@ def learn_choices(arguments: argparse.Namespace) -> None:
         "progressive_error": mistakes / trials if trials else None,
         "raters": len(learner.raters),
         "voters": len(learner.voters),
-        "unlabelled": unlabelled,
+        "unlabelled": counts.unlabelled,
         "seconds": time.perf_counter() - begun,
     }
+    played = len(counts.predicted)
     if arguments.test:
-        right, wrong, _ = _play(learner, [arguments.test], arguments.label or "label", [], learn=False)
-        if not right + wrong:
+        test = Counts()
+        refusals.join(each_choice(arguments, [arguments.test], partial(_predict, learner, test)))
+        if not test.labelled:
             raise ValueError(f"{arguments.test}: there is no trial with a label")
-        figures |= {"test_trials": right + wrong, "test_error": wrong / (right + wrong)}
+        played += len(test.predicted)
+        figures |= {"test_trials": test.labelled, "test_error": test.wrong / test.labelled}
     if arguments.model:
         learner.save(arguments.model)
     if arguments.predictions:
-        text = "\n".join([*predicted, ""])
+        text = "\n".join([*counts.predicted, ""])
         if arguments.predictions == STANDARD:
             print(text, end="")
         else:
             replace_file(Path(arguments.predictions), text.encode())
     if arguments.json:
-        write_json(figures, arguments.json)
+        write_json(figures | {"refused": refusals.total}, arguments.json)
     if STANDARD not in (arguments.json, arguments.predictions):
         _tell(arguments, figures)
+    show_refusals(Console(stderr=True, highlight=False), refusals)
+    refuse_too_many(arguments, played, refusals)
 
 
-def _play(learner: Learner, data: list[str], label: str, predicted: list[str], *, learn: bool) -> tuple[int, int, int]:
-    """Go through the trials of the files: how many were right, wrong and without a label."""
-    from linmax.io.choices import read_choices
-    from linmax.io.sources import Source
+@dataclass
+class Counts:
+    """What came of trials."""
 
-    right = wrong = unlabelled = 0
-    for path in data:
-        source = Source.of(path)
-        try:
-            for trial in read_choices(source.lines(), label):
-                wanted, given = trial.label, trial.given
-                try:
-                    if wanted is not None and learn:
-                        answer = learner.learn(label=wanted, **given)
-                    elif trial.wrong is not None and learn:
-                        answer = learner.learn(wrong=trial.wrong, **given)
-                    else:
-                        answer = learner.predict(**given)
-                except (TypeError, ValueError) as error:
-                    raise ValueError(f"line {trial.line}: {error}") from None
-                predicted.append(str(answer))
-                unlabelled += wanted is None and trial.wrong is None
-                right += wanted is not None and answer == wanted
-                wrong += wanted is not None and answer != wanted
-        except ValueError as error:
-            raise ValueError(f"{source.name}, {error}") from None
-        finally:
-            source.close()
-    return right, wrong, unlabelled
+    predicted: list[str] = field(default_factory=list)
+    labelled: int = 0
+    wrong: int = 0
+    unlabelled: int = 0
+
+    def add(self, trial: ChoiceLine, answer: object) -> None:
+        """Count one of them."""
+        self.predicted.append(str(answer))
+        self.unlabelled += trial.label is None and trial.wrong is None
+        self.labelled += trial.label is not None
+        self.wrong += trial.label is not None and answer != trial.label
+
+
+def _learn(learner: Learner, counts: Counts, trial: ChoiceLine) -> None:
+    if trial.label is not None:
+        counts.add(trial, learner.learn(label=trial.label, **trial.given))
+    elif trial.wrong is not None:
+        counts.add(trial, learner.learn(wrong=trial.wrong, **trial.given))
+    else:
+        _predict(learner, counts, trial)
+
+
+def _predict(learner: Learner, counts: Counts, trial: ChoiceLine) -> None:
+    counts.add(trial, learner.predict(**trial.given))
 
 
 def _tell(arguments: argparse.Namespace, figures: dict[str, Any]) -> None:

@@ -2,9 +2,10 @@
 
 The data are read as those were that the model learned from: format, columns,
 texts, scaling. Labels may be there or not; if there are any, the error is
-reported. Each line is answered as it comes. Lines that cannot be read are
-reported on standard error and give no output line, unless --strict stops at
-the first; CSV, JSON lines and Parquet carry the number of the line.
+reported. Each line is answered as it comes, with a fusion when the whole table
+has been read. Lines that cannot be read are reported on standard error and give
+no output line, unless --strict stops at the first; CSV, JSON lines and Parquet
+carry the number of the line.
 
   linmax predict model.linmax new.vw
   linmax predict fusion.linmax votes.csv --output probabilities

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import TYPE_CHECKING
 
+from linmax.cli.choice_lines import each_choice
 from linmax.cli.prediction_counts import PredictionCounts
 from linmax.cli.prediction_forms import Answers, make_form
+from linmax.cli.reading import nothing_read, refuse_too_many, show_refusals
 from linmax.util.checks import about
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None
     from rich.console import Console
 
     from linmax.cli.predict import target_of
-    from linmax.io.choices import read_choices
-    from linmax.io.sources import Source
     from linmax.models.online import Learner
     from linmax.util.outputs import write_json
 
@@ -37,29 +36,27 @@ def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None
         )
     with target_of(arguments.out) as target:
         writer = make_form(form, target, what, arguments.top, tagged=False)
-        for path in arguments.data:
-            source = Source.of(path)
-            try:
-                for trial in read_choices(source.lines(), arguments.label or "label"):
-                    try:
-                        answers = _answered(learner, trial, what, arguments)
-                    except (TypeError, ValueError) as error:
-                        raise ValueError(f"line {trial.line}: {error}") from None
-                    counts.add([None if trial.label is None else str(trial.label)], answers.predicted)
-                    with about(arguments.out or "standard output"):
-                        writer.write(answers)
-            except ValueError as error:
-                raise ValueError(f"{source.name}, {error}") from None
-            finally:
-                source.close()
+
+        def play(trial: ChoiceLine) -> None:
+            answers = _answered(learner, trial, what, arguments)
+            counts.add([None if trial.label is None else str(trial.label)], answers.predicted)
+            with about(arguments.out or "standard output"):
+                writer.write(answers)
+                if arguments.out is None:
+                    target.flush()
+
+        refusals = each_choice(arguments, arguments.data, play)
         if not counts.lines:
-            raise ValueError(f"{', '.join(arguments.data)}: there is no data")
+            raise ValueError(nothing_read(arguments.data, refusals))
         writer.end(Answers([], None, [], None, []))
+    screen = Console(stderr=True, highlight=False)
+    show_refusals(screen, refusals)
     for told in counts.told():
-        Console(stderr=True, highlight=False).print(told)
+        screen.print(told)
     if arguments.json is not None:
-        write_json(counts.figures(arguments.reject) | {"seconds": time.perf_counter() - begun}, arguments.json)
-    sys.stdout.flush()
+        more = {"refused": refusals.total, "seconds": time.perf_counter() - begun}
+        write_json(counts.figures(arguments.reject) | more, arguments.json)
+    refuse_too_many(arguments, counts.lines, refusals)
 
 
 def _answered(learner: Learner, trial: ChoiceLine, what: str, arguments: argparse.Namespace) -> Answers:

@@ -6,12 +6,15 @@ in the place of the label.
 VW: a block of lines is a trial and ends with an empty line; a line is a candidate, ``name:cost |space feature:value``.
 The candidate of least cost is the label, and a feature is a rater that gives the candidate its value. A line that
 begins with ``shared`` says the same of all candidates, which changes nothing, and is left out.
+
+A trial that cannot be read is refused, and those after it are read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 __all__ = ["ChoiceLine", "read_choices"]
@@ -33,44 +36,54 @@ class ChoiceLine(NamedTuple):
         return {"candidates": self.candidates, "votes": self.votes, "scores": self.scores}
 
 
-def read_choices(lines: Iterable[bytes], label: str = "label") -> Iterator[ChoiceLine]:
+Refuse = Callable[[int, str], None]  # told the line and what is wrong there
+
+
+def read_choices(lines: Iterable[bytes], label: str, refuse: Refuse) -> Iterator[ChoiceLine]:
     """The trials of a file; JSON or VW, by the first line that is not empty."""
     numbered = ((number, raw.decode("utf-8", "replace").strip()) for number, raw in enumerate(lines, start=1))
     first = next(((number, text) for number, text in numbered if text), None)
     if first is None:
         return
-    if first[1].startswith("{"):
-        yield _of_object(*first, label)
-        for number, text in numbered:
-            if text:
-                yield _of_object(number, text, label)
-        return
-    block = [first]
-    for number, text in numbered:
-        if text:
-            block.append((number, text))
-        elif block:
-            yield _of_block(block)
-            block = []
-    if block:
-        yield _of_block(block)
+    everything = chain([first], numbered)
+    objects = first[1].startswith("{")
+    for block in ([line] for line in everything if line[1]) if objects else _blocks(everything):
+        try:
+            yield _of_object(*block[0], label) if objects else _of_block(block)
+        except BadLine as bad:
+            refuse(bad.line, bad.reason)
+
+
+class BadLine(ValueError):
+    """A line that cannot be read."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line, self.reason = line, reason
+
+
+def _blocks(numbered: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """Lines between empty ones."""
+    for blank, block in groupby(numbered, key=lambda line: not line[1]):
+        if not blank:
+            yield list(block)
 
 
 def _of_object(number: int, text: str, label: str) -> ChoiceLine:
     try:
         given = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"line {number}: not a JSON object: {error}") from None
+        raise BadLine(number, f"not a JSON object: {error}") from None
     if not isinstance(given, dict) or not isinstance(given.get("candidates"), list):
-        raise ValueError(f'line {number}: an object with "candidates": [...] is needed')
+        raise BadLine(number, 'an object with "candidates": [...] is needed')
     for name in ("votes", "scores"):
         if not isinstance(given.get(name) or {}, dict):
-            raise ValueError(f'line {number}: "{name}" must be an object by name, got {given[name]!r}')
+            raise BadLine(number, f'"{name}" must be an object by name, got {given[name]!r}')
     votes, scores = given.get("votes"), given.get("scores")
     if votes is None and scores is None:
-        raise ValueError(f'line {number}: "votes" or "scores" must say something of the candidates')
+        raise BadLine(number, '"votes" or "scores" must say something of the candidates')
     if given.get(label) is not None and given.get("wrong") is not None:
-        raise ValueError(f'line {number}: "{label}" or "wrong", not both: a label says more')
+        raise BadLine(number, f'"{label}" or "wrong", not both: a label says more')
     return ChoiceLine(number, given["candidates"], votes, scores, given.get(label), given.get("wrong"))
 
 
@@ -81,7 +94,7 @@ def _of_block(block: list[tuple[int, str]]) -> ChoiceLine:
     for number, text in block:
         head, bar, rest = text.partition("|")
         if not bar:
-            raise ValueError(f"line {number}: a candidate's line needs a |, got {text!r}")
+            raise BadLine(number, f"a candidate's line needs a |, got {text!r}")
         words = head.split()
         if words and words[0] == "shared":
             continue
@@ -92,7 +105,7 @@ def _of_block(block: list[tuple[int, str]]) -> ChoiceLine:
             row = scores.setdefault(rater, {})
             row[str(len(names) - 1)] = row.get(str(len(names) - 1), 0.0) + value
     if not names:
-        raise ValueError(f"line {block[0][0]}: a trial without candidates")
+        raise BadLine(block[0][0], "a trial without candidates")
     if len(set(names)) < len(names):  # names that tell nothing apart
         names = [str(place) for place in range(len(names))]
     rated = {rater: {names[int(place)]: value for place, value in row.items()} for rater, row in scores.items()}
@@ -117,4 +130,4 @@ def _number(line: int, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"line {line}: {text!r} is not a number") from None
+        raise BadLine(line, f"{text!r} is not a number") from None
