@@ -229,5 +229,5 @@ def test_problem_and_library_agree_on_the_layout() -> None:
 @pytest.mark.parametrize("many", [1, 1000])
 @pytest.mark.parametrize(("starts", "longest"), [([], 0), ([3], 0), ([3, 3], 0), ([0, 4], 4), ([2, 5, 5, 12, 13], 7)])
 def test_the_longest_row_is_found(starts: list[int], longest: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linmax.core.linear_max.MANY", many)
+    monkeypatch.setattr("linmax.core.linear_max.MANY_ROWS", many)
     assert longest_row(np.array(starts, np.int64)) == longest

@@ -40,7 +40,7 @@ def test_distinct_values_are_those_of_numpy(array):
 @pytest.mark.small
 @pytest.mark.parametrize("late", [-1, 0, 31, 32, 70_000, -(2**63), 2**63 - 1])
 def test_many_values_are_placed_as_few_are(late, monkeypatch):
-    monkeypatch.setattr("linmax.data.distinct.MANY", 1)
+    monkeypatch.setattr("linmax.data.distinct.MANY_VALUES", 1)
     array = np.append(np.arange(70) % 5, late)
     values, places = distinct_of(array)
     expected, inverse = np.unique(array, return_inverse=True)

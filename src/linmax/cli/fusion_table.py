@@ -15,7 +15,7 @@ from linmax.cli.reading import cells_listed, nothing_read, shown_name
 if TYPE_CHECKING:
     import numpy as np
 
-    from linmax.io.reader import Table
+    from linmax.io.reader import ReadTable
 
 __all__ = ["Columns", "as_ballots", "counted", "objects", "some", "table_of"]
 
@@ -25,7 +25,7 @@ Columns = dict[str, list[Any]]
 
 def table_of(
     arguments: argparse.Namespace, path: str, wanted: Sequence[str], voters: Sequence[str] | None = None
-) -> Table:
+) -> ReadTable:
     """A table without the columns that --ignore leaves out; they and those that are ``wanted`` must be there.
 
     With ``voters``, only their columns and those that are wanted need hold what a table can hold.

@@ -114,7 +114,7 @@ def warn_of_refused(result: Fit[Any]) -> None:
         name, many = next(iter(refused)), sum(refused.values())
         first = next(counts.first_refused for counts in result.passes[0].shards if counts.refused)
         left = "1 row could not be read and is" if many == 1 else f"{many:,} rows could not be read and are"
-        told = f"{name}: {first}" if first else name
+        told = first if first.startswith(name) else f"{name}: {first}" if first else name
         warnings.warn(f"{told}; {left} left out; reading={{'strict': True}} refuses them", stacklevel=3)
 
 

@@ -15,7 +15,7 @@ from linmax.cluster.shards import Refused, ShardCounts, State, why
 from linmax.data.blocks import missing
 from linmax.data.matching import written
 from linmax.data.score_columns import rated_columns
-from linmax.io.reader import Table, read_table
+from linmax.io.reader import ReadTable, read_table
 from linmax.io.refusals import Refusals
 from linmax.io.schema import LABEL_NAMES
 from linmax.models.fusion.online import OnLineFusion
@@ -149,7 +149,7 @@ def label_among(columns: Columns, reading: Mapping[str, Any]) -> str:
     return found
 
 
-def table_of_votes(source: Any, reading: Mapping[str, Any]) -> Table:
+def table_of_votes(source: Any, reading: Mapping[str, Any]) -> ReadTable:
     """The columns of a shard by name, without those to ignore, which must be there; and lines that cannot be read."""
     ignored = [str(name) for name in reading.get("ignore", ())]
     if isinstance(source, str):
@@ -161,7 +161,7 @@ def table_of_votes(source: Any, reading: Mapping[str, Any]) -> Table:
     else:
         found = _columns_of(source)
         kept = {name: cells for name, cells in found.items() if name not in ignored}
-        table = Table(kept, [], Refusals(), found.keys() - kept.keys(), {})
+        table = ReadTable(kept, [], Refusals(), found.keys() - kept.keys(), {})
     for name in ignored:
         if name not in table.left_out:
             raise ValueError(f"there is no column {name!r} to ignore among {', '.join(table.columns)}")

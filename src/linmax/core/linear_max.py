@@ -24,7 +24,7 @@ __all__ = ["difference", "log_sum", "longest_row", "rescore", "score", "top_two"
 
 TINY = 1e-140  # scores below this may have lost digits to underflow
 LOWEST = -300.0  # a stored weight whose logarithm is above this has all its digits, and so has a sum that it is part of
-MANY = 65_536  # rows from which on a compiled loop is worth while
+MANY_ROWS = 65_536  # rows from which on a compiled loop is worth while
 FAINT, SPECK = 1e-290, 1e-300  # scores below the first are replaced by multiples of the second
 
 
@@ -32,7 +32,7 @@ def longest_row(starts: np.ndarray) -> int:
     """Most sparse attributes of an instance, given where rows start and end; 0 without any."""
     if starts.size <= 2:
         return int(starts[1] - starts[0]) if starts.size == 2 else 0
-    if starts.size < MANY:
+    if starts.size < MANY_ROWS:
         return int((starts[1:] - starts[:-1]).max(initial=0))
     return int(longest_of_many(starts))
 

@@ -11,7 +11,7 @@ __all__ = ["distinct_of"]
 
 COUNTED_RANGE = 65_536  # whole numbers in a range up to this are counted
 BITS = 32  # places that a word has where the range is short
-MANY = 131_072  # values from which on a compiled loop is worth while
+MANY_VALUES = 131_072  # values from which on a compiled loop is worth while
 
 
 @kernel(int64(int64[::1], int64, int32[::1]))
@@ -36,7 +36,7 @@ def _few(numbers: np.ndarray) -> tuple[int, np.ndarray, np.ndarray] | None:
 
 def _counted(numbers: np.ndarray) -> tuple[int, np.ndarray, np.ndarray] | None:
     """The lowest number, how far each is above it and which such places are taken; None if the range is long."""
-    if numbers.size >= MANY and (found := _few(numbers)):
+    if numbers.size >= MANY_VALUES and (found := _few(numbers)):
         return found
     lowest, highest = int(numbers.min()), int(numbers.max())
     if highest - lowest >= COUNTED_RANGE:

@@ -26,7 +26,7 @@ def label_array(labels: Any) -> np.ndarray:
     """Labels as an array, one of objects unless they came in one, so that each keeps its type."""
     refuse_masked("labels", labels)
     if isinstance(labels, np.ndarray):
-        return labels
+        return np.asarray(labels)  # without a mask that hides nothing
     if not isinstance(labels, (list, tuple)):
         return np.asarray(labels, dtype=object)
     array = np.empty(len(labels), dtype=object)

@@ -17,7 +17,7 @@ from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.checks import one_of
 
-__all__ = ["StreamReader", "Table", "open_source", "read_columns", "read_table"]
+__all__ = ["ReadTable", "StreamReader", "open_source", "read_columns", "read_table"]
 
 
 def open_source(
@@ -91,7 +91,7 @@ class StreamReader:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReadTable:
     """The unchanged cells of a table, column by column: text, or values of the types in the file.
 
     Attributes
@@ -121,7 +121,7 @@ def read_table(
     ignore: Sequence[str] = (),
     strict: bool = False,
     wanted: Collection[str] | None = None,
-) -> Table:
+) -> ReadTable:
     """Read a table in any format that has columns, compressed or not; "-" is standard input.
 
     If only some columns are ``wanted``, lines are not refused for what stands in others.
@@ -139,7 +139,7 @@ def read_table(
     left_out = made.left_out | {name for name in ignore if name in columns}
     columns = {name: cells for name, cells in columns.items() if name not in left_out}
     lines = made.lines or list(range(1, 1 + max(map(len, columns.values()), default=0)))
-    return Table(columns, lines, made.refusals, left_out, made.objects)
+    return ReadTable(columns, lines, made.refusals, left_out, made.objects)
 
 
 def read_columns(path: Any, kind: str | None = None) -> Columns:

@@ -114,7 +114,7 @@ class Ranking(Struct, kw_only=True):
     ranking: list[Score]
 
 
-class PanelLine(Struct, kw_only=True):
+class PanelLineView(Struct, kw_only=True):
     """So many voters, what they cost a trial, how often they are right alone, and how much more often all are."""
 
     voters: list[str]
@@ -127,7 +127,7 @@ class PanelView(Struct, kw_only=True):
     """For 1, 2, ... voters those worth most for their cost, by the latest trials; the fewest first."""
 
     trials: int
-    panels: list[PanelLine]
+    panels: list[PanelLineView]
 
 
 class Bound(Struct, kw_only=True):
@@ -257,7 +257,7 @@ async def panel(model: ServedModel, body: bodies.PanelBody) -> PanelView:
     except UNFIT as error:
         field = "costs" if str(error).startswith("costs") else None
         raise Refusal(422 if field else 409, str(error), field=field) from None
-    return PanelView(trials=found.trials, panels=[PanelLine(**line) for line in found.to_dict()])
+    return PanelView(trials=found.trials, panels=[PanelLineView(**line) for line in found.to_dict()])
 
 
 def curve(model: ServedModel, after: int, most: int) -> CurveView:

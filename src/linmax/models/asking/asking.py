@@ -22,7 +22,7 @@ from linmax.models.model import Model
 from linmax.util.checks import finite
 from linmax.util.draws import drawn
 
-__all__ = ["EXPLORE", "TOLERANCE", "Asking", "Choice", "Jury", "read_share"]
+__all__ = ["EXPLORE", "TOLERANCE", "Asking", "AskingModel", "Choice", "read_share"]
 
 TOLERANCE = 0.002  # accuracy that may be given up, unless said otherwise
 EXPLORE = 0.05  # share of instances at which one from outside is asked as well
@@ -32,7 +32,7 @@ GAIN_ERRORS = 1.0  # standard errors by which it does better; who joins by chanc
 WHETHER, WHOM = 1, 4  # streams of draws
 
 
-class Jury(Protocol):
+class AskingModel(Protocol):
     """Voters and the model that fuses them."""
 
     @property
@@ -112,7 +112,7 @@ class Asking:
         self.choice, self.few, self._current = choice, None, None
         return True
 
-    def current(self, jury: Jury) -> Few | None:
+    def current(self, jury: AskingModel) -> Few | None:
         """The few as they are now; None if all are asked, or there are too few trials to choose by."""
         if self.choice is None or not self.recent.enough:
             return None
@@ -120,7 +120,7 @@ class Asking:
             self._current = self._up_to_date(jury, self.choice)
         return self._current
 
-    def _up_to_date(self, jury: Jury, choice: Choice) -> Few:
+    def _up_to_date(self, jury: AskingModel, choice: Choice) -> Few:
         """As many voters, in order of worth, as pay, and whoever proved better of late."""
         model, few = jury.model, self.few
         prices = choice.prices(model.layout.voters)
@@ -134,7 +134,7 @@ class Asking:
             few.rise(risen)
         return few
 
-    def for_few(self, jury: Jury, asked: np.ndarray) -> Few | None:
+    def for_few(self, jury: AskingModel, asked: np.ndarray) -> Few | None:
         """The few, if a trial in which these voters were asked, and no others, is for them to learn."""
         if self.choice is None or asked.all() or asked[jury.model.layout.voters :].any():
             return None
@@ -157,7 +157,7 @@ class Asking:
         """The model of all has learned something."""
         self._current = None
 
-    def next_of_few(self, jury: Jury, votes: np.ndarray, asked: np.ndarray, explored: bool) -> int | None:
+    def next_of_few(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray, explored: bool) -> int | None:
         """Whom of the few to ask next, or one from outside where that is ``explored``; votes by the model's numbers.
 
         All are asked, in order of worth, as long as there are too few trials to choose by.
@@ -204,13 +204,13 @@ class Asking:
 
     # -- panels ---------------------------------------------------------------------------------------------------
 
-    def compared(self, jury: Jury, costs: np.ndarray) -> Callable[[], VoterPanels]:
+    def compared(self, jury: AskingModel, costs: np.ndarray) -> Callable[[], VoterPanels]:
         """What compares panels on the trials up to now; it needs nothing that is learned later."""
         order, model = order_by_worth(jury.worth(), costs), jury.model
         rows, names = latest_rows(self.recent.rows(len(costs))), list(jury.voters)
         return partial(panel_of, model.learner, rows, order, costs, names, bool(model.layout.constant))
 
-    def panels(self, jury: Jury, costs: np.ndarray) -> VoterPanels:
+    def panels(self, jury: AskingModel, costs: np.ndarray) -> VoterPanels:
         """The panels, compared afresh when there are a good many more trials."""
         key, told = tuple(costs.tolist()), self.recent.told
         if self._panels is None or self._panels[1] != key or told > self._panels[0] * (1.0 + STALE):

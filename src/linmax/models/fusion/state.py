@@ -128,7 +128,7 @@ class FusionState:
         return self.asking.current(self)
 
     def worth(self) -> np.ndarray:
-        """See `linmax.models.asking.asking.Jury`."""
+        """See `linmax.models.asking.asking.AskingModel`."""
         return voter_weights(self)
 
     def welcome(self, held: Sequence[Sequence[Any]]) -> None:

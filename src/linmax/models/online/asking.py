@@ -13,7 +13,7 @@ from linmax.models.asking.asking import Choice, read_share
 from linmax.models.asking.panel import VoterPanels
 from linmax.models.asking.question import Question, newcomer, order_by_worth, order_to_settle, read_costs
 from linmax.models.online.candidates import among_candidates
-from linmax.models.online.frugal import MOST_VOTERS
+from linmax.models.online.frugal import MOST_ASKED
 from linmax.models.online.reading import Attributes, Given
 
 if TYPE_CHECKING:
@@ -126,9 +126,9 @@ def refuse_others(learner: NamedAnswers, what: str, remedy: str, attributes: boo
     """Refuse to choose a few of the voters of a learner that has more than votes."""
     if not learner.voters:
         raise ValueError(f"{what} needs voters, and this learner has met none; learn from trials with votes= first")
-    if len(learner.voters) > MOST_VOTERS:
+    if len(learner.voters) > MOST_ASKED:
         raise ValueError(
-            f"{what} needs at most {MOST_VOTERS} voters, and this learner has {len(learner.voters)}; {remedy}"
+            f"{what} needs at most {MOST_ASKED} voters, and this learner has {len(learner.voters)}; {remedy}"
         )
     others = {
         "candidates": learner._choosing,

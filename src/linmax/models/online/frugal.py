@@ -18,8 +18,8 @@ from linmax.util.names import apart
 __all__ = ["FrugalTrials"]
 
 HeardVotes = dict[Any, Any] | np.ndarray  # by name, or as places of classes, those of all voters
-MOST_VOTERS = 1000  # of whom trials are kept
-TOGETHER = 256  # trials taken in at a time
+MOST_ASKED = 1000  # of whom trials are kept
+NOTED_TOGETHER = 256  # trials taken in at a time
 
 
 class FrugalTrials(Named):
@@ -40,7 +40,7 @@ class FrugalTrials(Named):
 
     def _renamed(self) -> None:
         super()._renamed()
-        many = len(self._voters) > MOST_VOTERS
+        many = len(self._voters) > MOST_ASKED
         self._of_votes = bool(self._voters) and not (self._attributes or self._raters or self._choosing or many)
         if not self._of_votes and (self._heard or self._asking.recent.told):
             self._heard, self._asking = [], Asking()
@@ -61,7 +61,7 @@ class FrugalTrials(Named):
         self._asking = Asking.restored(description.get("asking", {}), apart(apart(arrays).get("asking", {})))
 
     def worth(self) -> np.ndarray:
-        """See `linmax.models.asking.asking.Jury`."""
+        """See `linmax.models.asking.asking.AskingModel`."""
         try:
             weights = self.weights.arrays.voters
         except ValueError:  # not a single weight vector
@@ -74,7 +74,7 @@ class FrugalTrials(Named):
         if votes is None:
             return
         self._heard.append((dict(votes) if isinstance(votes, Mapping) else dict(enumerate(votes)), label))
-        if len(self._heard) >= TOGETHER:
+        if len(self._heard) >= NOTED_TOGETHER:
             self._asked()
 
     def _hear_taught(self, votes: Votes, label: Hashable) -> None:
@@ -83,7 +83,7 @@ class FrugalTrials(Named):
             self._hear(votes, label)
             return
         self._heard.append((self._path.taught_votes().copy(), label))
-        if len(self._heard) >= TOGETHER:
+        if len(self._heard) >= NOTED_TOGETHER:
             self._asked()
 
     def _asked(self) -> Asking:
