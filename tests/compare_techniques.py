@@ -133,6 +133,30 @@ class WatchfulVote(Vote):
             return super().accuracy(hypothesis)
 
 
+class WatchfulStack(Stack):
+    """A stack that doubts members whose weights have cancelled: what rounding left of them is divided by its norm."""
+
+    def __init__(self, members: list[Any], fusion: Any) -> None:
+        super().__init__(members, fusion)
+        self.peaks: dict[int, float] = {}
+
+    def trial(self, x: Vector, label: int) -> int:
+        predicted = super().trial(x, label)
+        for part in (part for member in self.members for part in linear_parts(member)):
+            largest = float(np.abs(part.snapshot().weights).max(initial=0.0))
+            self.peaks[id(part)] = max(self.peaks.get(id(part), 0.0), largest)
+            if largest < 1e-12 * self.peaks[id(part)]:
+                doubt.smallest = 0.0
+        return predicted
+
+
+def linear_parts(learner: Any) -> list[Any]:
+    """The learners of one vector of weights in it."""
+    if isinstance(learner, Combine | Stack):
+        return [part for member in learner.members for part in linear_parts(member)]
+    return linear_parts(learner.base) if isinstance(learner, Vote) else [learner]
+
+
 class TrueSasb(Sasb):
     """SASB at the scale of its formula, which averages of raw weights add up at."""
 
@@ -171,7 +195,7 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
     if isinstance(described, Combined):
         return Combine(members, described.how, described.beta)
     assert isinstance(described, Stacked)
-    return Stack(members, slow_of(described.fusion, k, True, **options))
+    return WatchfulStack(members, slow_of(described.fusion, k, True, **options))
 
 
 def exact(described: Any) -> bool:
