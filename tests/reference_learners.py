@@ -326,6 +326,7 @@ class ReferenceVotes:
         self.refitted = ReferenceSoftmax(self.narrow - 4, 0.1, True)
         self.mixture = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.001])
         self.guesses = np.ones(6)
+        self.factors = [(1.0, 0.3)] * 5  # by which scores are sharpened, and their precisions
         self.trials = 0
         self.past: list[tuple[list[int], int]] = []  # the classes that voters named, and the label
 
@@ -404,9 +405,21 @@ class ReferenceVotes:
 
     def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """(6, k): of each member, without guesses."""
+        found = [factor * own for (factor, _), own in zip(self.factors, self.rated(votes, scores), strict=True)]
+        return np.array([shares(own) for own in (*found, self.refitted.scores(self.given(votes, scores)))])
+
+    def rated(self, votes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
+        """The scores of the logits."""
         x = self.matrix(votes, scores)
-        found = [shares(self.seen(m, x) @ weights) for m, weights in enumerate(self.welcomed(x))]
-        return np.array([*found, shares(self.refitted.scores(self.given(votes, scores)))])
+        return [self.seen(m, x) @ weights for m, weights in enumerate(self.welcomed(x))]
+
+    def sharpened(self, m: int, own: np.ndarray, q: np.ndarray, label: int, sure: float) -> tuple[float, float]:
+        """The factor of logit m, and its precision, after a trial with these scores."""
+        factor, precision = self.factors[m]
+        mean = q @ own
+        precision = 0.99 * precision + 0.01 * 0.3 + sure * (q @ (own - mean) ** 2)
+        factor += (sure * (own[label] - mean) + 0.01 * 0.3 * (1.0 - factor)) / precision
+        return float(np.clip(factor, 1.0, 30.0)), float(precision)
 
     def scores(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         guess = (self.guesses / (10 + self.trials))[:, None]
@@ -419,6 +432,9 @@ class ReferenceVotes:
         self.mixture = 0.999 * self.mixture * right / (self.mixture @ right) + 0.001 / 6
         self.guesses += guess / self.k / right
         self.trials += 1
+        rated, sure = self.rated(votes, scores), 1 - guess / self.k / right
+        self.factors = [self.sharpened(m, own, p[m], label, float(sure[m])) for m, own in enumerate(rated)]
+        p = np.array([shares(own) for own in rated])
         welcomed, speak = self.welcomed(whole), whole.any(axis=0)
         self.home[:, speak & ~self.spoken] = welcomed[:, speak & ~self.spoken]
         self.home[:, :2], self.home[:, 2:4], self.home[:, 4 + self.voters + self.raters :] = 1.0, 0.0, 0.0

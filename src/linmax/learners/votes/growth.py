@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from linmax.core.contract import Instances
 from linmax.jit.blocks import SIDE
 from linmax.learners.votes.agreement import Agreement, new_agreement
 from linmax.learners.votes.mixture import AGE, AGREED, FIRST_SHARES, FULL_PRECISION, LOGITS, NARROW, OUTSET, RIDGE, Pool
+from linmax.learners.votes.sharpness import new_sharpness
 from linmax.learners.votes.trial import VOTERS
 
 __all__ = [
     "blocked",
+    "blocks_of",
     "has_matrices",
     "narrowed",
     "new_pool",
@@ -42,6 +45,7 @@ def new_pool() -> Pool:
         guesses=np.tile([GUESSES, OTHERS], (FIRST_SHARES.size, 1)),
         counts=np.array([0, 0, 0, 0, VOTERS]),
         silence=np.zeros(3),
+        sharpness=new_sharpness(LOGITS),
     )
 
 
@@ -66,6 +70,12 @@ def silent_block(voters: int, others: int) -> int:
     (20, 0)
     """
     return voters if has_matrices(VOTERS + 2 * voters + others) else 0
+
+
+def blocks_of(instances: Instances, k: int) -> np.ndarray:
+    """How many voters, raters and thresholds there are, and voters by how many are silent."""
+    voters, raters, thresholds = instances.signs.size, instances.scores.shape[1], k if instances.constant else 0
+    return np.array([voters, raters, thresholds, silent_block(voters, raters + thresholds)])
 
 
 def narrowed(pool: Pool) -> Pool:
@@ -98,7 +108,10 @@ def no_factors(precision: np.ndarray) -> np.ndarray:
 
 
 def restored(arrays: dict[str, np.ndarray]) -> Pool:
-    """A stored pool; one of an earlier version had factors of another form, and did not see how many are silent."""
+    """A stored pool; one of an earlier version had factors of another form, did not see how many are silent, or was
+    not sharpened.
+    """
+    arrays = {"sharpness": new_sharpness(LOGITS)} | arrays
     if "silence" not in arrays:
         counts = np.append(arrays["counts"], arrays["weights"].shape[1])
         arrays = arrays | {"silence": np.zeros(3), "counts": counts}
@@ -158,6 +171,7 @@ def spread_pool(pool: Pool, places: np.ndarray, size: int, narrow: int, raters: 
         guesses=pool.guesses.copy(),
         counts=counts,
         silence=pool.silence.copy(),
+        sharpness=pool.sharpness.copy(),
     )
 
 

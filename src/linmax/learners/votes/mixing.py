@@ -15,6 +15,7 @@ recent trials are recent. Shares have no say in this. What all parts went on fro
 in which order parts are merged. For the rest:
 
 * the prior means h are averaged by the information on their coordinates;
+* the factors that sharpen the logits are mixed as weights are;
 * the weights of the members are mixed by their logarithms, with the shares;
 * guessed labels, the sizes of raters' scores, how voters agreed and what they named are counts, and add up;
 * the trials that the refitted softmax keeps are folded into its Gaussian (`linmax.learners.softmax_mixing`).
@@ -32,11 +33,9 @@ import numpy as np
 from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.softmax_mixing import PlacedSoftmax, mix_softmaxes, moved_to
 from linmax.learners.softmax_state import blas, symmetric
-from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
-from linmax.learners.votes.confusions import KEPT, Confusions, PlacedConfusions, join_confusions
+from linmax.learners.votes.agreement import DUE, LIMIT, ROWS, no_agreement
+from linmax.learners.votes.confusions import KEPT
 from linmax.learners.votes.growth import (
-    GUESSES,
-    OTHERS,
     has_matrices,
     narrowed,
     no_factors,
@@ -46,9 +45,16 @@ from linmax.learners.votes.growth import (
     spread_out,
     spread_pool,
 )
+from linmax.learners.votes.mixed_counts import (
+    mixed_agreement,
+    mixed_confusions,
+    mixed_guesses,
+    mixed_members,
+    mixed_sharpness,
+    mixed_silence,
+)
 from linmax.learners.votes.mixture import (
     AGREED,
-    FIRST_SHARES,
     LOGITS,
     MEMORIES,
     NARROW,
@@ -59,6 +65,7 @@ from linmax.learners.votes.mixture import (
     TRIALS,
     Pool,
 )
+from linmax.learners.votes.parts import Blocks, PoolPart, remembered
 from linmax.learners.votes.trial import VOTERS
 
 if TYPE_CHECKING:
@@ -67,53 +74,6 @@ if TYPE_CHECKING:
 __all__ = ["mix_pools"]
 
 FAINTEST = 1e-9  # information, for each trial, of a coordinate that has spoken and told nothing
-
-
-class PoolPart(NamedTuple):
-    """A pool that learned apart, the places of its coordinates in the mixture, and how its scores have to be scaled."""
-
-    running: RunningVotes
-    pool: Pool  # its own, without votes by how many are silent if the mixture has none
-    places: np.ndarray
-    voters: np.ndarray
-    raters: np.ndarray
-    classes: np.ndarray
-    units: np.ndarray  # of its coordinates, in those of the mixture; 1 but for raters
-
-    @property
-    def trials(self) -> int:
-        """Trials learned."""
-        return int(self.pool.counts[TRIALS])
-
-    @property
-    def rows(self) -> int:
-        """Trials learned, and rows without a label: in which voters were compared."""
-        agreement = self.running.agreement
-        return self.trials + (round(float(agreement.numbers[ROWS])) if agreement.trust.size else 0)
-
-    @property
-    def guided(self) -> bool:
-        """Whether agreement guides a logit."""
-        return bool(self.pool.mixture[AGREED] > 0.0)
-
-
-class Blocks(NamedTuple):
-    """How many voters, raters, thresholds, and voters by how many are silent, the mixture has."""
-
-    voters: int
-    raters: int
-    thresholds: int
-    silent: int
-
-    @property
-    def size(self) -> int:
-        """All coordinates, those of all votes together included."""
-        return VOTERS + sum(self)
-
-    @property
-    def narrow(self) -> int:
-        """Those without votes by how many are silent."""
-        return self.size - self.silent
 
 
 def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
@@ -130,8 +90,8 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
     scales = _scales(mixture, blocks.raters)
     parts, shares = [_placed(part, blocks, scales) for part in mixture.parts], mixture.shares
     base = None if mixture.base is None else _placed(mixture.base, blocks, scales)
-    target.confusions = _confusions(parts, base, blocks, mixture.k, 1.0)
-    target.lately = _confusions(parts, base, blocks, mixture.k, KEPT)
+    target.confusions = mixed_confusions(parts, base, blocks, mixture.k, 1.0)
+    target.lately = mixed_confusions(parts, base, blocks, mixture.k, KEPT)
     learned = [part for part in parts if part.rows > (0 if base is None else base.rows)]
     if len(learned) <= 1:
         _take(target, (learned or parts)[0], blocks, mixture.k)
@@ -140,7 +100,7 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
         [_softmax(part) for part in parts], None if base is None else _softmax(base), blocks.narrow - VOTERS
     )
     target.pool = _mixed(parts, shares, base, blocks, scales)
-    target.agreement = _agreement(parts, shares, base, blocks, mixture.k)
+    target.agreement = mixed_agreement(parts, shares, base, blocks, mixture.k)
     numbers = target.agreement.numbers
     if numbers.size and mixture.known >= 2 and (numbers[LIMIT] or numbers[ROWS] >= numbers[DUE]):
         target.follow_agreement(mixture.known)
@@ -228,11 +188,6 @@ def _learned(part: PoolPart, m: int, size: int) -> LogitEvidence:
     )
 
 
-def _remembered(trials: int, kept: float) -> float:
-    """c(T): how many trials the information after so many is that of."""
-    return float(trials) if kept == 1.0 else (1.0 - kept**trials) / (1.0 - kept)
-
-
 def _joined(parts: Sequence[LogitEvidence], base: LogitEvidence | None, kept: float, seen: np.ndarray) -> LogitEvidence:
     """What they have learned together; ``seen`` tells which part knows which coordinate."""
     before = 0 if base is None else base.trials
@@ -243,7 +198,7 @@ def _joined(parts: Sequence[LogitEvidence], base: LogitEvidence | None, kept: fl
         fresh = part.trials - before
         if fresh <= 0:
             continue
-        share = _remembered(total, kept) * fresh / total / _remembered(fresh, kept)
+        share = remembered(total, kept) * fresh / total / remembered(fresh, kept)
         new = part.faded(share)
         if base is not None:
             old = base.faded(share * kept**fresh)
@@ -302,98 +257,6 @@ def _mixed(
     counts[TRIALS] = before + sum(part.trials - before for part in parts)
     return Pool(
         weights, home, np.tril(precision), no_factors(precision), diagonal, seen, sums, scales.copy(),
-        _members(parts, shares, bool(precision.size)), _guesses(parts, base), counts, _silence(parts, base),
+        mixed_members(parts, shares, bool(precision.size)), mixed_guesses(parts, base), counts,
+        mixed_silence(parts, base), mixed_sharpness(parts, base),
     )  # fmt: skip
-
-
-# -- the rest -----------------------------------------------------------------------------------------------------
-
-
-def _silence(parts: Sequence[PoolPart], base: PoolPart | None) -> np.ndarray:
-    """How many were silent, in all trials: counts, which add up."""
-    total = sum(part.pool.silence for part in parts)
-    return np.asarray(total if base is None else total - (len(parts) - 1) * base.pool.silence)
-
-
-def _confusions(parts: Sequence[PoolPart], base: PoolPart | None, blocks: Blocks, k: int, kept: float) -> Confusions:
-    """What voters named: in all trials, or lately where ``kept`` is less than 1; forgotten as logits forget."""
-    before = 0 if base is None else base.trials
-    fresh = [part.trials - before for part in parts]
-    total = sum(fresh)
-    # of the only one that learned, all counts for what it did, to the last bit
-    times = [
-        _remembered(total, kept) * count / total / _remembered(count, kept) if 0 < count < total else float(count > 0)
-        for count in fresh
-    ]
-    counted = list(zip(parts, times, strict=True))
-    if base is not None:
-        old = sum(often * kept**count for often, count in zip(times, fresh, strict=True))
-        counted.append((base, kept**total - old))
-    placed = [
-        PlacedConfusions(
-            part.running.confusions if kept == 1.0 else part.running.lately, part.voters, part.classes, often
-        )
-        for part, often in counted
-    ]
-    return join_confusions(placed, blocks.voters, k, kept)
-
-
-def _members(parts: Sequence[PoolPart], shares: np.ndarray, full: bool) -> np.ndarray:
-    """The weights of the members: their logarithms mixed; that of the guided logit by its odds, where there is one."""
-    others = np.arange(FIRST_SHARES.size) != AGREED
-    logs = sum(share * np.log(part.running.pool.mixture[others]) for part, share in zip(parts, shares, strict=True))
-    mixture = np.zeros(FIRST_SHARES.size)
-    mixture[others] = np.exp(logs - np.max(logs))
-    mixture /= mixture.sum()
-    guided = [
-        (part.running.pool.mixture[AGREED], share) for part, share in zip(parts, shares, strict=True) if part.guided
-    ]
-    if guided and full:
-        weights, portions = np.array(guided).T
-        mixture[AGREED] = np.exp(portions @ np.log(weights / (1.0 - weights)) / portions.sum())
-        mixture /= mixture.sum()
-    return mixture
-
-
-def _guesses(parts: Sequence[PoolPart], base: PoolPart | None) -> np.ndarray:
-    """Labels guessed and not, as each member saw it, added up."""
-    first = np.tile([GUESSES, OTHERS], (FIRST_SHARES.size, 1)) if base is None else _guessed(base)
-    return np.asarray(first + sum(_guessed(part) - first for part in parts))
-
-
-def _guessed(part: PoolPart) -> np.ndarray:
-    guesses = part.running.pool.guesses.copy()
-    if not part.guided:
-        guesses[AGREED] = guesses[STEADY]
-    return guesses
-
-
-def _agreement(
-    parts: Sequence[PoolPart], shares: np.ndarray, base: PoolPart | None, blocks: Blocks, k: int
-) -> Agreement:
-    """How voters agreed, in all rows without a label."""
-    everyone = [*parts, *([] if base is None else [base])]
-    signs = [1.0] * len(parts) + [1.0 - len(parts)] * (base is not None)
-    if not has_matrices(blocks.size) or not any(part.running.agreement.trust.size for part in everyone):
-        return no_agreement()
-    new = new_agreement(blocks.voters, k)
-    rows, credits = 0.0, []
-    for place, (part, sign) in enumerate(zip(everyone, signs, strict=True)):
-        own = part.running.agreement
-        if not own.trust.size:
-            continue
-        pairs = np.ix_(part.voters, part.voters)
-        new.together[pairs] += sign * own.together
-        new.agreed[pairs] += sign * own.agreed
-        new.habits[np.ix_(part.voters, part.classes[: own.habits.shape[1]])] += sign * own.habits
-        rows += sign * float(own.numbers[ROWS])
-        if place < len(parts) and part.guided:
-            credits.append((*own.numbers[[CREDIT, LIMIT]], shares[place]))
-    for counted in (new.together, new.agreed, new.habits):
-        np.maximum(counted, 0.0, out=counted)  # halved at different times, a common base may be more than is left
-    new.numbers[ROWS] = max(0.0, rows)
-    if credits:
-        credit, limit, portions = np.array(credits).T
-        new.numbers[[CREDIT, LIMIT]] = portions @ credit / portions.sum(), portions @ limit / portions.sum()
-        new.numbers[DUE] = new.numbers[ROWS]
-    return new

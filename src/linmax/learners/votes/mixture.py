@@ -1,7 +1,8 @@
 """The trials of the pool: logits with several priors and memories, and members from elsewhere, mixed by fixed share.
 
 Member m gives class c the probability (1 - e_m) P_m(c) + e_m / k: labels are guesses at a rate e_m that is counted on
-the way. The mixture weighs the members by w, and after each trial
+the way, and a logit is made as sure as it was right (`linmax.learners.votes.sharpness`). The mixture weighs the members
+by w, and after each trial
 
     w_m <- (1 - RATE) w_m p_m(label) / sum_i w_i p_i(label) + RATE / M,
 
@@ -24,6 +25,7 @@ from linmax.learners.softmax_trials import IntTable, Store, StoreT, rate, to_sha
 from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
 from linmax.learners.votes.confusions import Confusions, ConfusionsT, note_trial, write_evidence
 from linmax.learners.votes.logits import curve_together, forget, step_by_diagonal, step_by_matrix
+from linmax.learners.votes.sharpness import FACTOR, learn_sharpness, sharpen
 from linmax.learners.votes.silence import note_silence, silence_varies, write_silence
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, VOTERS, write_trial
 
@@ -64,10 +66,11 @@ class Pool(NamedTuple):
     counts: np.ndarray  # int64: trials, voters and raters that have spoken, age of the factor, and how many coordinates
     # there are before those of votes by how many are silent
     silence: np.ndarray  # (3,): see `linmax.learners.votes.silence`
+    sharpness: np.ndarray  # (LOGITS, 2): factors and their precisions
 
 
 PoolT = types.NamedTuple(
-    (Matrix, Matrix, Cube, Cube, Matrix, Indices, Matrix, Matrix, Vector, Matrix, Indices, Vector), Pool
+    (Matrix, Matrix, Cube, Cube, Matrix, Indices, Matrix, Matrix, Vector, Matrix, Indices, Vector, Matrix), Pool
 )
 
 
@@ -75,7 +78,8 @@ class MixtureRoom(NamedTuple):
     """Where a trial is worked out."""
 
     store: Store  # of one trial
-    shares: np.ndarray  # (members, k)
+    shares: np.ndarray  # (members, k): the probabilities that they give, without their guesses
+    own: np.ndarray  # (LOGITS, k): those of the logits before they are sharpened, from which they learn
     scores: np.ndarray  # (k,)
     vectors: np.ndarray  # (6, max(n, k)), where n is the size of a factor
     means: np.ndarray  # (LOGITS, n): 0 between trials
@@ -84,7 +88,7 @@ class MixtureRoom(NamedTuple):
     chain: np.ndarray  # int64 (2, max(k, ratings))
 
 
-RoomT = types.NamedTuple((StoreT, Matrix, Vector, Matrix, Matrix, Indices, IntTable), MixtureRoom)
+RoomT = types.NamedTuple((StoreT, Matrix, Matrix, Vector, Matrix, Matrix, Indices, IntTable), MixtureRoom)
 
 
 @kernel()
@@ -190,7 +194,8 @@ def predict(
         shares = room.shares[m]
         if m < LOGITS:
             score(pool, agreement, m, instances, room.ends[INFORMED[m]], room.store, room.scores)
-            to_shares(room.scores, known, shares)
+            to_shares(room.scores, known, room.own[m])
+            sharpen(pool.sharpness[m, FACTOR], room.scores, room.own[m], known, shares)
         else:
             to_shares(given[m - LOGITS], known, shares)
         guess = pool.guesses[m, 0] / (pool.guesses[m, 0] + pool.guesses[m, 1])
@@ -199,9 +204,9 @@ def predict(
 
 
 @kernel()
-def weigh_members(pool: Pool, label: int, known: int, shares: np.ndarray) -> None:
-    """Weigh the members by the probability that they gave to the label."""
-    members, total, count = pool.mixture.size, 0.0, 0
+def weigh_members(pool: Pool, label: int, known: int, room: MixtureRoom) -> None:
+    """Weigh the members by the probability that they gave to the label, and sharpen those of the logits."""
+    members, shares, total, count = pool.mixture.size, room.shares, 0.0, 0
     for m in range(members):
         if not working(pool, m):
             continue
@@ -213,6 +218,8 @@ def weigh_members(pool: Pool, label: int, known: int, shares: np.ndarray) -> Non
         sure = trust(shares[m, label], guess, known)
         guesses[0] += 1.0 - sure
         guesses[1] += sure
+        if m < LOGITS:
+            learn_sharpness(pool.sharpness[m], room.own[m], shares[m], known, label, sure)
     for m in range(members):
         if working(pool, m):
             pool.mixture[m] = (1.0 - RATE) * pool.mixture[m] / total + RATE / count
@@ -243,21 +250,21 @@ def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: 
             if MEMORIES[m] < 1.0:
                 forget(MEMORIES[m], RIDGE[m], pool.precision[m, : wide if INFORMED[m] else narrow])
         curve_together(
-            room.store, room.ends, known, room.shares, INFORMED, room.means[:working_logits], room.chain,
+            room.store, room.ends, known, room.own, INFORMED, room.means[:working_logits], room.chain,
             pool.precision,
         )  # fmt: skip
     for m in range(working_logits):
         size, count = wide if INFORMED[m] else narrow, room.ends[INFORMED[m]]
         if full:
             step_by_matrix(
-                room.store, count, label, room.shares[m], (1.0 - MEMORIES[m]) * RIDGE[m], pool.home[m],
+                room.store, count, label, room.own[m], (1.0 - MEMORIES[m]) * RIDGE[m], pool.home[m],
                 pool.weights[m, :size], pool.precision[m, :size], pool.factor[m], age % (1 + (size - 1) // OFTEN) == 0,
                 room.vectors,
             )  # fmt: skip
             add_up(pool, m, middle, last)
         else:
             spoke = step_by_diagonal(
-                room.store, count, known, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m], pool.weights[m],
+                room.store, count, known, label, room.own[m], RIDGE[m], MEMORIES[m], pool.home[m], pool.weights[m],
                 pool.diagonal[m], room.vectors, room.chain[0],
             )  # fmt: skip
             for a in range(spoke):
@@ -329,7 +336,7 @@ def play_votes(
             write_all(pool, confusions, lately, instances, t, known, True, room)
             predict(pool, agreement, instances, known, given[t - origin], room, room.vectors[5])
         welcome(pool, agreement, instances, room.ends[0], room.store)
-        weigh_members(pool, labels[t], known, room.shares)
+        weigh_members(pool, labels[t], known, room)
         learn_trial(pool, instances, known, labels[t], room)
         note_trial(confusions, instances, t, known, labels[t])
         note_trial(lately, instances, t, known, labels[t])

@@ -24,10 +24,10 @@ from linmax.learners.votes.confusions import (
 )
 from linmax.learners.votes.growth import (
     blocked,
+    blocks_of,
     narrowed,
     new_pool,
     restored,
-    silent_block,
     spread_agreement,
     spread_out,
     spread_pool,
@@ -51,6 +51,7 @@ from linmax.learners.votes.mixture import (
     play_votes,
 )
 from linmax.learners.votes.reach import Evidence, Outlook, Silence, ratings_ahead, stays
+from linmax.learners.votes.sharpness import FACTOR
 from linmax.learners.votes.silence import silence_varies
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS
 from linmax.util.names import apart
@@ -152,6 +153,7 @@ class RunningVotes(Running):
             self.room = MixtureRoom(
                 new_store(1, most),
                 np.zeros((FIRST_SHARES.size, k)),
+                np.zeros((LOGITS, k)),
                 np.zeros(k),
                 np.zeros((6, max(blocked(n), k))),
                 np.zeros((LOGITS, n)),
@@ -226,7 +228,7 @@ class RunningVotes(Running):
     ) -> Outlook:
         """The instance that was judged last as the members see it."""
         pool, known, (voters, raters, _, _) = self.pool, int(shape[KNOWN]), self.blocks.tolist()
-        room, weights = self._room(k), self._weights()
+        room, weights = self._room(k), self._sharpened(self._weights())
         store, end = room.store, int(room.ends[0])
         places, of, values = store.places[:end], store.of[:end], store.values[:end]
         certain, share = places >= VOTERS, places == SHARE
@@ -281,7 +283,7 @@ class RunningVotes(Running):
         weights, scores = np.zeros((LOGITS + 1, voters)), np.zeros((LOGITS + 1, known))
         lowest, highest = np.zeros((2, int(whole.any(axis=1).sum()) + 1))
         if self.blocks[3] and silence_varies(pool.silence):
-            weights[np.flatnonzero(INFORMED)] = pool.weights[INFORMED > 0, pool.counts[NARROW] :]
+            weights[np.flatnonzero(INFORMED)] = self._sharpened(pool.weights)[INFORMED > 0, pool.counts[NARROW] :]
             weights *= self.signs == 1.0
             np.add.at(scores, (np.arange(LOGITS + 1)[:, None], said[spoke]), weights[:, spoke])
             silent = (pool.seen[VOTERS : VOTERS + voters] == 1) & (instances.votes[0] < 0)
@@ -299,7 +301,7 @@ class RunningVotes(Running):
         home, (told, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
         if numbers[LIMIT] == 0.0:
             numbers[LIMIT] = GUIDED * HALVING_LABELS / (HALVING_LABELS + float(pool.counts[TRIALS]))
-            for array in (pool.weights, pool.home, pool.precision, pool.guesses):
+            for array in (pool.weights, pool.home, pool.precision, pool.guesses, pool.sharpness):
                 array[AGREED] = array[STEADY]
         credit, before = numbers[LIMIT] * (1.0 - rest[-1]), numbers[CREDIT]
         if before > 0.0:  # what labels have shown stays: the odds change as those of the first weights do
@@ -352,27 +354,26 @@ class RunningVotes(Running):
             weights[:, VOTERS + first : VOTERS + last] += np.where(silent, firsts, 0.0)
         return weights
 
+    def _sharpened(self, weights: np.ndarray) -> np.ndarray:
+        """The weights of the logits by which they count in the mixture."""
+        return np.asarray(weights * self.pool.sharpness[:, [FACTOR]])
+
     def hypothesis(self) -> np.ndarray:
         """The mean of the members' weights by the mixture; the share of votes belongs to all voters and raters alike.
 
         A voter or rater who has not spoken has the weight of a newcomer.
         """
         experts, mixture, pool = int(self.blocks[:2].sum()), self.pool.mixture, self.pool
-        weights = self._weights()[:, VOTERS : pool.counts[NARROW]]
+        own = self._sharpened(pool.weights)
+        weights = self._sharpened(self._weights())[:, VOTERS : pool.counts[NARROW]]
         if len(self.confusions.votes):
             for place, counted in ((CONFUSED, self.confusions), (CONFUSED_LATELY, self.lately)):
                 told = np.where(self.signs == 1.0, log_odds(counted), 0.0)
-                weights[:, : self.blocks[0]] += np.outer(pool.weights[:, place], told)
+                weights[:, : self.blocks[0]] += np.outer(own[:, place], told)
         copies = np.flatnonzero(np.abs(self.signs) != 1.0)
-        weights[:, :experts] += pool.weights[:, [SHARE]] / max(1, experts - len(copies))
-        weights[:, copies] = pool.weights[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
+        weights[:, :experts] += own[:, [SHARE]] / max(1, experts - len(copies))
+        weights[:, copies] = own[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
         return np.asarray(mixture[:LOGITS] @ weights + mixture[LOGITS] * self.refitted.weights)
-
-
-def blocks_of(instances: Instances, k: int) -> np.ndarray:
-    """How many voters, raters and thresholds there are, and voters by how many are silent."""
-    voters, raters, thresholds = instances.signs.size, instances.scores.shape[1], k if instances.constant else 0
-    return np.array([voters, raters, thresholds, silent_block(voters, raters + thresholds)])
 
 
 def without_attributes(instances: Instances) -> Instances:
