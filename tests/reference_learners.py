@@ -326,7 +326,7 @@ class ReferenceVotes:
         self.refitted = ReferenceSoftmax(self.narrow - 4, 0.1, True)
         self.mixture = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.001])
         self.guesses = np.ones(6)
-        self.factors = [(1.0, 0.3)] * 5  # by which scores are sharpened, and their precisions
+        self.factors = [(1.0, 1.0)] * 5  # by which scores are sharpened, and their precisions
         self.trials = 0
         self.past: list[tuple[list[int], int]] = []  # the classes that voters named, and the label
 
@@ -417,9 +417,9 @@ class ReferenceVotes:
         """The factor of logit m, and its precision, after a trial with these scores."""
         factor, precision = self.factors[m]
         mean = q @ own
-        precision = 0.99 * precision + 0.01 * 0.3 + sure * (q @ (own - mean) ** 2)
-        factor += (sure * (own[label] - mean) + 0.01 * 0.3 * (1.0 - factor)) / precision
-        return float(np.clip(factor, 1.0, 30.0)), float(precision)
+        precision = 0.99 * precision + 0.01 + sure * (q @ (own - mean) ** 2)
+        factor += (sure * (own[label] - mean) + 0.01 * (1.0 - factor)) / precision
+        return float(np.clip(factor, 1.0, 10.0)), float(precision)
 
     def scores(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         guess = (self.guesses / (10 + self.trials))[:, None]

@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 FACTOR, PRECISION = 0, 1  # what is kept of each logit
-SHARPNESS_PRIOR = 0.3
+SHARPNESS_PRIOR = 1.0
 SHARPNESS_KEPT = 0.99
-SHARPEST = 30.0  # the greatest factor
+SHARPEST = 10.0  # the greatest factor
 LEAST_SEEN = 1e-300  # least probability of which a logarithm is taken
 
 
@@ -44,7 +44,7 @@ def new_sharpness(logits: int) -> np.ndarray:
     Examples
     --------
     >>> new_sharpness(1)
-    array([[1. , 0.3]])
+    array([[1., 1.]])
     """
     return np.tile([1.0, SHARPNESS_PRIOR], (logits, 1))
 
@@ -54,8 +54,8 @@ def join_sharpness(parts: Sequence[tuple[np.ndarray, float]]) -> np.ndarray:
 
     Examples
     --------
-    >>> join_sharpness([(np.array([[2.0, 1.3]]), 1.0), (np.array([[4.0, 1.3]]), 1.0)])
-    array([[2.73913043, 2.3       ]])
+    >>> join_sharpness([(np.array([[2.0, 3.0]]), 1.0), (np.array([[3.0, 3.0]]), 1.0)])
+    array([[2.8, 5. ]])
     """
     new = new_sharpness(len(parts[0][0]))
     pull = SHARPNESS_PRIOR + sum(often * (own[:, FACTOR] * own[:, PRECISION] - SHARPNESS_PRIOR) for own, often in parts)
