@@ -88,7 +88,9 @@ def test_a_header_within_the_data_in_another_order_is_refused(tmp_path, capsys, 
     if command == "predict":
         frame.to_csv(tmp_path / "one.csv", index=False)
         model = str(tmp_path / "model")
-        assert main(["fuse", str(tmp_path / "one.csv"), "--label", "right", "--learner", LEARNER, "--model", model]) == 0
+        assert (
+            main(["fuse", str(tmp_path / "one.csv"), "--label", "right", "--learner", LEARNER, "--model", model]) == 0
+        )
         given = ["predict", model, str(path)]
     assert main(given) == 2
     assert "line 32 is the header again, with its columns in another order" in capsys.readouterr().err

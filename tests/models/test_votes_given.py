@@ -13,7 +13,9 @@ pa = pytest.importorskip("pyarrow")
 def jury(trials: int = 120, seed: int = 0) -> tuple[list[dict[str, int]], list[int]]:
     random = np.random.default_rng(seed)
     labels = random.integers(1, 4, trials)
-    votes = np.where(random.random((trials, 4)) < [0.9, 0.6, 0.6, 0.5], labels[:, None], random.integers(1, 4, (trials, 4)))
+    votes = np.where(
+        random.random((trials, 4)) < [0.9, 0.6, 0.6, 0.5], labels[:, None], random.integers(1, 4, (trials, 4))
+    )
     return [dict(zip("abcd", row, strict=True)) for row in votes.tolist()], labels.tolist()
 
 

@@ -164,7 +164,9 @@ def _marked(arguments: argparse.Namespace, voters: Columns, label: str | None) -
     if arguments.test_fraction or arguments.ask:
         raise ValueError("--wrong leaves rows without their label; it does not go with --test-fraction or --ask")
     if arguments.wrong not in voters:
-        raise ValueError(f"{shown_names(arguments.votes)} has no column {arguments.wrong!r}; it has {', '.join(voters)}")
+        raise ValueError(
+            f"{shown_names(arguments.votes)} has no column {arguments.wrong!r}; it has {', '.join(voters)}"
+        )
     if label is None:
         raise ValueError("--wrong says of labels that they are wrong, and there are none; name their column by --label")
     found = []

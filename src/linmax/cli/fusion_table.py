@@ -49,7 +49,9 @@ def table_of(
     return table
 
 
-def one_table(arguments: argparse.Namespace, paths: Sequence[str], wanted: Sequence[str]) -> tuple[ReadTable, list[str]]:
+def one_table(
+    arguments: argparse.Namespace, paths: Sequence[str], wanted: Sequence[str]
+) -> tuple[ReadTable, list[str]]:
     """The rows of one or several tables, one after the other, and what to say of columns that some of them lack."""
     tables = [table_of(arguments, path, wanted, ignored=len(paths) == 1) for path in paths]
     first, remarks = tables[0], list[str]()

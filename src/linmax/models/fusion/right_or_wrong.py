@@ -13,7 +13,15 @@ from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
 from linmax.data.votes import Ballots
 from linmax.models.fusion.state import FusionState
-from linmax.models.fusion.trials import VoteBatch, joined, make_batch, read_votes, side_columns, some_rows, weights_given
+from linmax.models.fusion.trials import (
+    VoteBatch,
+    joined,
+    make_batch,
+    read_votes,
+    side_columns,
+    some_rows,
+    weights_given,
+)
 from linmax.models.wrong import WRONG_STREAM, denied, mask_of
 from linmax.util.draws import another
 
