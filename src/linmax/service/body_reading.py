@@ -121,6 +121,7 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
 
 def _not_of_this_type(error: msgspec.ValidationError, body: bytes | bytearray) -> Refusal:
     message, _, place = str(error).partition(" - at `")
+    named = NAMED_FIELD.search(message)
     name_itself = place.startswith(NAME_ITSELF)
     field = place.removeprefix(NAME_ITSELF).rstrip("`").removeprefix("$").removeprefix(".")
     if name_itself:
@@ -134,7 +135,6 @@ def _not_of_this_type(error: msgspec.ValidationError, body: bytes | bytearray) -
             message += (
                 f"; attributes are numbers: write a category as {json.dumps({f'{name}={value}'[:MOST_SHOWN]: 1})}"
             )
-    named = NAMED_FIELD.search(message)
     if named:
         field = f"{field}.{named[1]}".removeprefix(".")
     field = field or "body"
