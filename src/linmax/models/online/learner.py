@@ -120,6 +120,11 @@ class Learner(NamedAnswers):
         self._prepare()
 
     @property
+    def takes_candidates(self) -> bool:
+        """Whether it chooses among candidates, which every instance then has to name."""
+        return self._choosing
+
+    @property
     def max_pending(self) -> int:
         """Instances that may wait for their label at a time."""
         return self._waiting.size
@@ -328,10 +333,6 @@ class Learner(NamedAnswers):
             label = self._reading.label_meant(label)
             self._reading.check_label(label)
         self._reading.read(attributes, votes, scores, label)
-
-    def instances_of(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Instances:
-        """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
-        return self._instances(self._reading.read(attributes, votes, scores))
 
     def forget(self, id: Hashable) -> None:
         """Drop an instance whose label will not come."""
