@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import Instances
 from linmax.data.arrays import Layout
 from linmax.data.labels import no_label
 from linmax.engine.engine import settings_of
