@@ -221,6 +221,7 @@ class Csv(ScratchFormat):
         try:
             header = next(reader, [])
             cells: list[list[Any]] = [[] for _ in header]
+            among = set(header)
             line = reader.line_num + 1
             for row in reader:
                 first, line = line, reader.line_num + 1
@@ -233,6 +234,9 @@ class Csv(ScratchFormat):
                     what = "fields" if len(row) != 1 else "field"
                     self.refuse(source.name, first, f"{len(row)} {what} where the header has {len(header)}")
                     continue
+                if row[0] in among and sorted(row) == sorted(header):
+                    told = f"line {first} is the header again, with its columns in another order"
+                    raise ValueError(f"{source.name}: {told}; make what follows a table of its own")
                 self.lines.append(first)
                 for column, field in zip(cells, row, strict=True):
                     column.append(met.setdefault(field, field))  # equal fields share one object

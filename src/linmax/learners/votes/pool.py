@@ -146,7 +146,7 @@ class RunningVotes(Running):
     def mix(self, mixture: Mixture) -> None:
         mix_pools(self, mixture)
 
-    def _room(self, k: int) -> MixtureRoom:
+    def room_for(self, k: int) -> MixtureRoom:
         """MixtureRoom for one trial; kept as long as nothing grows."""
         if self.room is None or self.room.scores.size != k:
             n, most = self.pool.weights.shape[1], int(2 * self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
@@ -178,7 +178,7 @@ class RunningVotes(Running):
         instances = without_attributes(instances)
         _, given = self.refitted.play(self._shape(shape, k), instances, labels, begin, end, k)
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        t, room = begin, self._room(k)
+        t, room = begin, self.room_for(k)
         while t < end:
             t = play_votes(
                 instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, self.lately, room,
@@ -198,8 +198,8 @@ class RunningVotes(Running):
         _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         play_votes(
-            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self.lately, self._room(k),
-            given[:, None], False, predictions, table,
+            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self.lately,
+            self.room_for(k), given[:, None], False, predictions, table,
         )  # fmt: skip
         return predictions, table
 
@@ -227,7 +227,7 @@ class RunningVotes(Running):
     ) -> Outlook:
         """The instance that was judged last as the members see it."""
         pool, known, (voters, raters, _, _) = self.pool, int(shape[KNOWN]), self.blocks.tolist()
-        room, weights = self._room(k), self._weights()
+        room, weights = self.room_for(k), self._weights()
         store, end = room.store, int(room.ends[0])
         places, of, values = store.places[:end], store.of[:end], store.values[:end]
         certain, share = places >= VOTERS, places == SHARE

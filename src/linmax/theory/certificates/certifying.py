@@ -77,8 +77,9 @@ def certify(
     labels
         The right class of each instance.
     learner
-        A rule, R- (recycling), V- (voting) or VR- of a rule, S- of perceptron or p-norm, or its text. "winnow",
-        "committee" and "balanced-winnow" without a parameter take the alpha that theory recommends for these data.
+        A rule, R- (recycling), V- (voting) or VR- of a rule, S- of perceptron or p-norm, B- of a rule that updates on
+        mistakes only, or its text. "winnow", "committee" and "balanced-winnow" without a parameter take the alpha that
+        theory recommends for these data.
     most_rows
         Above so many rows (trials times wrong classes) u is sought on a sample of the trials, which the
         certificate says; margin, noise and bound are of all trials in any case.
@@ -189,6 +190,7 @@ def _certify(
             alpha = free.of_rule.best_alpha(learned, best_margin, free.counted(best_noise))
             tuned = free.total(tuned, seen.trials)
         bound = found.total(bound, seen.trials)
+    most = min(float(seen.trials), found.total(seen.trials, seen.trials))
     named = isinstance(learner, str) and alpha is not None
     return Certificate(
         learner=f"{learner}({alpha:g})" if named else str(learner),
@@ -201,10 +203,11 @@ def _certify(
         tuned_bound=tuned,
         mistakes=None,
         updates=None,
-        vacuous=says_nothing(bound, seen.trials),
+        vacuous=says_nothing(bound, most),
         separable=separable,
         sampled=None if sample is seen else sample.trials,
         expected=found.expected,
+        most=most,
     )
 
 
