@@ -32,9 +32,15 @@ import numpy as np
 
 from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.softmax_mixing import PlacedSoftmax, mix_softmaxes, moved_to
+<<<<<<< HEAD
 from linmax.learners.softmax_state import blas, symmetric
 from linmax.learners.votes.agreement import DUE, LIMIT, ROWS, no_agreement
 from linmax.learners.votes.confusions import KEPT
+=======
+from linmax.learners.softmax_state import symmetric
+from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
+from linmax.learners.votes.confusions import KEPT, Confusions, PlacedConfusions, join_confusions
+>>>>>>> main
 from linmax.learners.votes.growth import (
     has_matrices,
     narrowed,
@@ -67,6 +73,7 @@ from linmax.learners.votes.mixture import (
 )
 from linmax.learners.votes.parts import Blocks, PoolPart, remembered
 from linmax.learners.votes.trial import VOTERS
+from linmax.util.blas import one_blas_thread
 
 if TYPE_CHECKING:
     from linmax.learners.votes.pool import RunningVotes
@@ -242,7 +249,7 @@ def _mixed(
         right = found.pull + RIDGE[m] * found.home
         if precision.size:
             precision[m] += found.information
-            with blas().limit(limits=1, user_api="blas"):
+            with one_blas_thread():
                 weights[m] = np.linalg.solve(precision[m], right)
         else:
             diagonal[m] += found.information
