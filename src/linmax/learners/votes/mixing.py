@@ -32,15 +32,9 @@ import numpy as np
 
 from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.softmax_mixing import PlacedSoftmax, mix_softmaxes, moved_to
-<<<<<<< HEAD
-from linmax.learners.softmax_state import blas, symmetric
+from linmax.learners.softmax_state import symmetric
 from linmax.learners.votes.agreement import DUE, LIMIT, ROWS, no_agreement
 from linmax.learners.votes.confusions import KEPT
-=======
-from linmax.learners.softmax_state import symmetric
-from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
-from linmax.learners.votes.confusions import KEPT, Confusions, PlacedConfusions, join_confusions
->>>>>>> main
 from linmax.learners.votes.growth import (
     has_matrices,
     narrowed,

@@ -229,11 +229,7 @@ class RunningVotes(Running):
     ) -> Outlook:
         """The instance that was judged last as the members see it."""
         pool, known, (voters, raters, _, _) = self.pool, int(shape[KNOWN]), self.blocks.tolist()
-<<<<<<< HEAD
-        room, weights = self._room(k), self._sharpened(self._weights())
-=======
-        room, weights = self.room_for(k), self._weights()
->>>>>>> main
+        room, weights = self.room_for(k), self._sharpened(self._weights())
         store, end = room.store, int(room.ends[0])
         places, of, values = store.places[:end], store.of[:end], store.values[:end]
         certain, share = places >= VOTERS, places == SHARE
