@@ -390,6 +390,31 @@ def test_with_too_many_voters_silence_is_no_longer_looked_at(monkeypatch: pytest
 
 
 @pytest.mark.small
+def test_a_model_stored_before_logits_were_sharpened_goes_on() -> None:
+    votes, scores, labels = trials(9, 5, 0)
+    model = run("votes", instances_of(votes, scores), labels).model
+    running = model.engine.top.running
+    running.restore({name: array for name, array in running.arrays.items() if name != "pool.sharpness"})
+    assert running.pool.sharpness.tolist() == [[1.0, 1.0]] * mixture.LOGITS
+    model.run(instances_of(votes, scores), labels)
+    assert (running.pool.sharpness[:, 1] > 1.0).any()
+
+
+def test_the_best_member_leads_before_it_is_sure() -> None:
+    """Of independent voters the logits with a narrow prior know the order first, at small scores."""
+    random = np.random.default_rng(0)
+    labels, accuracies = random.integers(0, K, 600), random.uniform(0.3, 0.7, 15)
+    wrong = (labels[:, None] + random.integers(1, K, (600, 15))) % K
+    votes = np.where(random.random((600, 15)) < accuracies, labels[:, None], wrong)
+    model = run("votes", experts(votes=votes[:40]), labels[:40]).model
+    counts = np.array([[np.sum(row == c) for c in range(K)] for row in votes[40:]])
+    assert np.mean(model.predict(experts(votes=votes[40:])) == labels[40:]) > np.mean(
+        counts.argmax(axis=1) == labels[40:]
+    )
+    assert model.engine.top.running.pool.sharpness[1, 0] > 1.5
+
+
+@pytest.mark.small
 def test_a_model_stored_before_silence_was_looked_at_goes_on() -> None:
     votes, scores, labels = trials(9, 5, 0, silent=0.0)
     model = run("votes", instances_of(votes, scores), labels).model
