@@ -25,6 +25,7 @@ __all__ = ["LONGEST_LINE", "LineReader"]
 LONGEST_LINE = 2**24
 PIPE_PATIENCE = 0.5  # seconds that a pipe is waited for when the types of columns depend on the next lines
 VALUES = 2**18  # of a batch, unless one row has more
+FEW_VALUES = 2**10  # for which there is always room
 ROOMS = 8  # batches whose memory may be reused
 
 
@@ -44,13 +45,18 @@ class LineReader:
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
         self.refusals = Refusals()
-        self.strict, self.rows, self.values = options.strict, options.rows, VALUES
+        # Of little input, little memory: clearing what is never used takes longer than reading a few lines.
+        least = next((path.left for path in paths if isinstance(path, Source)), None) if len(paths) == 1 else None
+        self.strict, self.rows, self.values, block = options.strict, options.rows, VALUES, options.block
+        if least is not None:
+            self.rows = min(self.rows, least + 1)
+            self.values, block = min(VALUES, FEW_VALUES + 2 * least), min(block, least + 1)
         self.format: LineFormat | None = None
         self.settled = options.settled
         self.start = options.position
         self._file = self.start.file - 1
         self._source: Source | None = None
-        self._block = np.zeros(options.block + PADDING, np.uint8)
+        self._block = np.zeros(block + PADDING, np.uint8)
         self._base = self._filled = 0
         self._ended = True  # the current source
         self._rooms: list[dict[str, np.ndarray]] = []
