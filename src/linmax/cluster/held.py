@@ -43,6 +43,7 @@ class Held:
         self._model: StreamModel | None = None  # the copy to learn with
         self._arrays: dict[str, np.ndarray] = {}  # those of the copy, as long as it is of the form
         self._form: ModelForm | None = None
+        self._by_rows = False  # whether a shard changes few of its rows
         self._scaled = np.zeros(0, np.int64)  # what its scaling has counted before a shard
 
     def advance(self, mixed: Learned) -> None:
@@ -111,6 +112,7 @@ class Held:
         if self._model is None:
             self._model = StreamModel.from_state(*self.state, self._vocabulary())
             self._arrays, self._form = self._model.state()[1], ModelForm(self._model)
+            self._by_rows = few_rows_change(self._model.engine)
             self._scaled = self._model.scaling.counts.copy()
         model, self._model = self._model, None
         names, updates, tally = len(model.vocabulary), model.updates, ShardTally(model)
@@ -141,7 +143,7 @@ class Held:
 
     def _changed(self, model: StreamModel, tally: ShardTally) -> State | ModelRows:
         """What the shard changed; the model learns on if it can be put back."""
-        if not few_rows_change(model.engine) or ModelForm(model) != self._form:
+        if not self._by_rows or ModelForm(model) != self._form:
             return model.state()
         columns = tally.columns()
         if 2 * columns.size >= model.columns:

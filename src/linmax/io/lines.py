@@ -70,21 +70,21 @@ class LineReader:
             answers=np.zeros((16, 2)),
             tens=tens,
             table=table,
-            **self._rows_room(0),
+            **self._rows_room(0, 0),
         )
         self._work.state[parsing.GROWS] = options.grows
         self._work.state[parsing.OPEN] = options.unlabelled
         self.notes: list[str] = []
 
-    def _rows_room(self, wide: int) -> dict[str, np.ndarray]:
+    def _rows_room(self, rows: int, wide: int) -> dict[str, np.ndarray]:
         """New arrays for a batch: the last batch keeps its own."""
         return {
-            "labels": np.zeros(self.rows, np.int32),
-            "importance": np.ones(self.rows),
-            "tags": np.zeros((self.rows, 2), np.int64),
-            "lines": np.zeros(self.rows, np.int64),
-            "indptr": np.zeros(self.rows + 1, np.int64),
-            "dense": np.zeros((self.rows, wide)),
+            "labels": np.zeros(rows, np.int32),
+            "importance": np.ones(rows),
+            "tags": np.zeros((rows, 2), np.int64),
+            "lines": np.zeros(rows, np.int64),
+            "indptr": np.zeros(rows + 1, np.int64),
+            "dense": np.zeros((rows, wide)),
             **self._values_room(),
         }
 
@@ -356,7 +356,7 @@ class LineReader:
 
     def _renew(self, wide: int) -> None:
         """Begin a batch."""
-        self._work = self._work._replace(**self._rows_room(wide))
+        self._work = self._work._replace(**self._rows_room(self.rows, wide))
         state = self._state
         state[parsing.ROWS] = state[parsing.PLACED] = state[parsing.TAGGED] = 0
 
