@@ -405,7 +405,9 @@ class ReferenceVotes:
 
     def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """(6, k): of each member, without guesses."""
-        found = [factor * own for (factor, _), own in zip(self.factors, self.rated(votes, scores), strict=True)]
+        left = 1000 / (1000 + self.trials)
+        factors = [1.0 + (factor - 1.0) * left for factor, _ in self.factors]
+        found = [factor * own for factor, own in zip(factors, self.rated(votes, scores), strict=True)]
         return np.array([shares(own) for own in (*found, self.refitted.scores(self.given(votes, scores)))])
 
     def rated(self, votes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
@@ -413,9 +415,10 @@ class ReferenceVotes:
         x = self.matrix(votes, scores)
         return [self.seen(m, x) @ weights for m, weights in enumerate(self.welcomed(x))]
 
-    def sharpened(self, m: int, own: np.ndarray, q: np.ndarray, label: int, sure: float) -> tuple[float, float]:
+    def sharpened(self, m: int, own: np.ndarray, label: int, sure: float) -> tuple[float, float]:
         """The factor of logit m, and its precision, after a trial with these scores."""
         factor, precision = self.factors[m]
+        q = shares(factor * own)
         mean = q @ own
         precision = 0.99 * precision + 0.01 + sure * (q @ (own - mean) ** 2)
         factor += (sure * (own[label] - mean) + 0.01 * (1.0 - factor)) / precision
@@ -433,7 +436,7 @@ class ReferenceVotes:
         self.guesses += guess / self.k / right
         self.trials += 1
         rated, sure = self.rated(votes, scores), 1 - guess / self.k / right
-        self.factors = [self.sharpened(m, own, p[m], label, float(sure[m])) for m, own in enumerate(rated)]
+        self.factors = [self.sharpened(m, own, label, float(sure[m])) for m, own in enumerate(rated)]
         p = np.array([shares(own) for own in rated])
         welcomed, speak = self.welcomed(whole), whole.any(axis=0)
         self.home[:, speak & ~self.spoken] = welcomed[:, speak & ~self.spoken]

@@ -141,7 +141,7 @@ def test_sets_of_fused_models() -> None:
     with pytest.raises(ValueError, match="reject must lie between 0 and 1"):
         fusion.predict(X[:1], reject=2.0)
     sets = fusion.predict_set(X[2000:], coverage=0.9)
-    assert 0.85 <= np.mean([label in found for label, found in zip(y[2000:], sets, strict=True)]) <= 0.95
+    assert 0.85 <= np.mean([label in found for label, found in zip(y[2000:], sets, strict=True)]) <= 0.97
     assert np.mean([len(found) for found in sets]) < 2.5
 
 

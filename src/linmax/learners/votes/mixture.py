@@ -25,7 +25,7 @@ from linmax.learners.softmax_trials import IntTable, Store, StoreT, rate, to_sha
 from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
 from linmax.learners.votes.confusions import Confusions, ConfusionsT, note_trial, write_evidence
 from linmax.learners.votes.logits import curve_together, forget, step_by_diagonal, step_by_matrix
-from linmax.learners.votes.sharpness import FACTOR, learn_sharpness, sharpen
+from linmax.learners.votes.sharpness import factor_of, learn_sharpness, sharpen
 from linmax.learners.votes.silence import note_silence, silence_varies, write_silence
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, VOTERS, write_trial
 
@@ -195,7 +195,8 @@ def predict(
         if m < LOGITS:
             score(pool, agreement, m, instances, room.ends[INFORMED[m]], room.store, room.scores)
             to_shares(room.scores, known, room.own[m])
-            sharpen(pool.sharpness[m, FACTOR], room.scores, room.own[m], known, shares)
+            factor = factor_of(pool.sharpness[m], pool.counts[TRIALS])
+            sharpen(factor, room.scores, room.own[m], known, shares)
         else:
             to_shares(given[m - LOGITS], known, shares)
         guess = pool.guesses[m, 0] / (pool.guesses[m, 0] + pool.guesses[m, 1])
@@ -219,7 +220,7 @@ def weigh_members(pool: Pool, label: int, known: int, room: MixtureRoom) -> None
         guesses[0] += 1.0 - sure
         guesses[1] += sure
         if m < LOGITS:
-            learn_sharpness(pool.sharpness[m], room.own[m], shares[m], known, label, sure)
+            learn_sharpness(pool.sharpness[m], room.own[m], known, label, sure)
     for m in range(members):
         if working(pool, m):
             pool.mixture[m] = (1.0 - RATE) * pool.mixture[m] / total + RATE / count

@@ -51,7 +51,7 @@ from linmax.learners.votes.mixture import (
     play_votes,
 )
 from linmax.learners.votes.reach import Evidence, Outlook, Silence, ratings_ahead, stays
-from linmax.learners.votes.sharpness import FACTOR
+from linmax.learners.votes.sharpness import factor_of
 from linmax.learners.votes.silence import silence_varies
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS
 from linmax.util.blas import one_blas_thread
@@ -218,8 +218,7 @@ class RunningVotes(Running):
             larger.restore(self.arrays)
             larger._fit(instances, k)
             return larger.stays(shape, instances, columns, answer, fresh, k)
-        raters = int(self.blocks[1])
-        if fresh and raters:  # what a rater says depends on how many classes there are
+        if fresh and self.blocks[1]:  # what a rater says depends on how many classes there are
             return False
         self.judge(shape, instances, 1, k)
         return stays(self._outlook(shape, instances, columns, answer, fresh, k))
@@ -358,7 +357,7 @@ class RunningVotes(Running):
 
     def _sharpened(self, weights: np.ndarray) -> np.ndarray:
         """The weights of the logits by which they count in the mixture."""
-        return np.asarray(weights * self.pool.sharpness[:, [FACTOR]])
+        return np.asarray(weights * factor_of(self.pool.sharpness.T, int(self.pool.counts[TRIALS]))[:, None])
 
     def hypothesis(self) -> np.ndarray:
         """The mean of the members' weights by the mixture; the share of votes belongs to all voters and raters alike.
