@@ -209,6 +209,11 @@ class OnLineFusion(Telling):
         return self._fitted.model
 
     @property
+    def normalisations(self) -> list[str]:
+        """The normalisations under which raters enter; none of votes."""
+        return [] if self._fitted.normaliser is None else list(self._fitted.normaliser.kinds)
+
+    @property
     def labels_used_(self) -> int:
         """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
         return self._fitted.model.labels_used
