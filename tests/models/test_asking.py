@@ -290,7 +290,7 @@ def jury_with_silence(size: int, seed: int = 3) -> tuple[dict[str, np.ndarray], 
 
 
 def test_who_abstains_was_asked_and_who_is_absent_was_not() -> None:
-    table, labels = jury_with_silence(500)
+    table, labels = jury_with_silence(500, seed=7)
     fusion = linmax.VoteFusion(classes=list("abcd")).fit({name: v[:300] for name, v in table.items()}, labels[:300])
     assert fusion.ask({}) is not None
     few = fusion._state.few
