@@ -180,11 +180,15 @@ class Csv(ScratchFormat):
             "weight": parser.WEIGHT,
         }
         alone = kinds.count("text") == 1
-        rows = []
-        for column, kind in zip(header, kinds, strict=True):
-            place = self.dense_names.index(column) if kind == "number" else 0
-            head = {"number": f"{column}=", "category": f"{column}=", "text": "" if alone else f"{column}^"}.get(kind)
-            rows.append([numbers[kind], place, vocabulary.prefix(head.encode()) if head else 0, 0])
+        ends = {"number": "=", "category": "=", "text": "^"}  # of what names begin with
+        named = [kind in ends and not (kind == "text" and alone) for kind in kinds]
+        columns = list(zip(header, kinds, named, strict=True))
+        heads = iter(vocabulary.prefixes([f"{column}{ends[kind]}".encode() for column, kind, own in columns if own]))
+        places = {column: place for place, column in enumerate(self.dense_names)}
+        rows = [
+            [numbers[kind], places[column] if kind == "number" else 0, next(heads) if own else 0, 0]
+            for column, kind, own in columns
+        ]
         return np.array(rows, np.int64)
 
     def tag(self, block: np.ndarray, begin: int, end: int) -> str:
