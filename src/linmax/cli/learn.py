@@ -47,22 +47,21 @@ WORDS = (
     "learners.recent_label:play_recent",
 )  # what it needs for words
 NUMBERS = (
-    "learners.nearest_rows:play_nearest",
-    "learners.pair_features:play_pairs",
     "learners.dense_members:play_dense",
-    "learners.attribute_kinds:gather",
+    "learners.pair_features:play_pairs",
+    "learners.nearest_rows:play_nearest",
     "io.name_table:mixed_words",
 )  # what it needs for columns of numbers besides
 TABLE = ("io.parsers.table:parse_table io.name_table:number_names", *NUMBERS)
 LEARN_KERNELS = {
-    "csv": (*TABLE, *LEARNED),
-    "tsv": (*TABLE, *LEARNED),
+    "csv": (*TABLE, *LEARNED, "learners.attribute_kinds:gather"),
+    "tsv": (*TABLE, *LEARNED, "learners.attribute_kinds:gather"),
     "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *WORDS),
     "svmlight": ("io.parsers.svmlight:parse_svmlight io.name_table:number_names", *WORDS, "io.name_table:refill"),
     "text": ("io.parsers.text:parse_text io.name_table:number_names", *WORDS, "io.name_table:refill"),
     "vw": ("io.parsers.vw:parse_vw io.name_table:number_names", *WORDS, "io.name_table:refill"),
-}
-WORDED_TABLE = (*TABLE, *WORDS)  # for a table with columns of words
+}  # tables of numbers, and other formats for words
+WORDED_TABLE = (*TABLE, *WORDS, "io.name_table:refill")  # for one with columns of words
 HOLDOUT = 10  # with several passes, every tenth line
 EARLY_STOP = 3  # passes
 EVERY = 1_000_000  # trials between checkpoints
