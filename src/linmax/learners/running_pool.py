@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from linmax.learners.members import DENIED, Group, Task, WeightedLabels
 from linmax.learners.mixing import Mixture
 from linmax.learners.pool_looks import decided, linear_form
 from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes, width_of
+from linmax.learners.pool_mixing import mix_pools
 from linmax.learners.pool_states import STATE_PARTS, as_now, under, with_log_odds
 
 __all__ = ["HEAVIEST_ROW", "FusedTrials", "PoolMember", "RunningPool", "slots"]
@@ -101,11 +101,11 @@ class RunningPool(Running):
             part.restore(under(name, arrays))
         names = sorted({name.partition(".")[0] for name in arrays if "." in name} - STATE_PARTS)
         for place in arrays["order"].tolist():
-            self.groups[names[place]] = group = self._make(names[place])
+            self.groups[names[place]] = group = self.make(names[place])
             group.restore(under(names[place], arrays))
         self.fusion.restore(with_log_odds(fusion, self.groups))
 
-    def _make(self, name: str) -> Group:
+    def make(self, name: str) -> Group:
         """A group that has seen nothing."""
         if name not in self.registry:
             raise ValueError(f"the pool has no members called {name!r}; there are {', '.join(self.registry)}")
@@ -114,12 +114,13 @@ class RunningPool(Running):
     def _fit(self, words: Instances, columns: int, k: int) -> None:
         """Let groups join for the attributes that these instances are the first to have, and make room."""
         for name in self.registry:
-            group = self.groups.get(name) or self._make(name)
+            group = self.groups.get(name) or self.make(name)
             if name not in self.groups and (words.indptr.size if group.sparse else columns):
-                self._join(name, group)
+                self.join(name, group)
         self._make_room(words, columns, k)
 
-    def _join(self, name: str, group: Group) -> None:
+    def join(self, name: str, group: Group) -> None:
+        """Let a group be one of the pool."""
         if name in self.given_up:
             group.inherit(self.given_up.pop(name))
         self.groups[name] = group
@@ -147,7 +148,9 @@ class RunningPool(Running):
         The members that lead are a chunk ahead, in a thread of their own. No member sees another: nothing hangs on it.
         """
         if not instances.indptr.size and not instances.dense.shape[1]:
-            raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
+            raise ValueError(
+                "this learner needs attributes, and these instances have none; use 'votes', 'auto' or a rule"
+            )
         if self.kinds.begin(instances):
             self._meet_both(shape, k)
         if self.denied >= 0:
@@ -396,30 +399,4 @@ class RunningPool(Running):
 
     def mix(self, mixture: Mixture) -> None:
         """Become the mixture: what was decided is that of the part with the greatest share."""
-        largest = max(mixture.weighed, key=lambda pair: pair[1])[0].state
-        mixture = mixture._replace(anew=mixture.base is not None and mixture.base.state.first.open)
-        placed = self.kinds.mix(mixture, largest.kinds)
-        for name in dict.fromkeys(name for part in mixture.parts for name in part.state.groups):
-            self._join(name, self._make(name))
-        for name, group in self.groups.items():
-            group.mix(placed.of(partial(_group_of, name)), width_of(mixture.k))
-        places = [self._members_of(part.state) for part in mixture.parts]
-        base = None if mixture.base is None else self._members_of(mixture.base.state)
-        self.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
-        self.first.mix(mixture)
-        self.at_large.mix(mixture)
-        if not self.first.open:
-            self.kinds.settle()
-
-    def _members_of(self, other: RunningPool) -> np.ndarray:
-        """The places of another's members among these; -1 if they are none of them."""
-        mine = {name: place for place, name, _ in self.placed()}
-        places = []
-        for name, group in other.groups.items():
-            many = len(group.members)
-            places += list(range(mine[name], mine[name] + many)) if name in mine else [-1] * many
-        return np.array(places, int)
-
-
-def _group_of(name: str, state: RunningPool) -> Group | None:
-    return state.groups.get(name)
+        mix_pools(self, mixture)

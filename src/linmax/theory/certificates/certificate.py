@@ -37,7 +37,7 @@ class Certificate:
     mistakes, updates
         What the learner really did; None when it was not run.
     vacuous
-        The bound is no less than the number of trials, and so says nothing.
+        The bound is no less than ``most``, and so says nothing.
     separable
         Whether some u of the kind makes no mistake; None if it was not settled.
     sampled
@@ -45,6 +45,9 @@ class Certificate:
         in any case.
     expected
         The bound is one on the mean over the learner's own draws, which a single run may exceed.
+    most
+        Mistakes that the learner can make if it learns nothing: one a trial, but of B- in the mean a few less, as
+        some of the classes drawn are right.
     """
 
     learner: str
@@ -60,7 +63,8 @@ class Certificate:
     vacuous: bool
     separable: bool | None
     sampled: int | None
-    expected: bool = False
+    expected: bool
+    most: float
 
     def __str__(self) -> str:
         lines = [
@@ -72,7 +76,7 @@ class Certificate:
             ("comparator", self._heaviest()),
         ]
         if self.alpha is not None and self.tuned_bound is not None:
-            empty = ", vacuous" if says_nothing(self.tuned_bound, self.trials) else ""
+            empty = ", vacuous" if says_nothing(self.tuned_bound, self.most) else ""
             lines.insert(2, ("best alpha", f"{self.alpha:.6g} (bound {_shown(self.tuned_bound)}{empty})"))
         if self.sampled is not None:
             lines.append(("sample", f"u was sought on {self.sampled} of {self.trials} trials, measured on all"))
@@ -86,8 +90,9 @@ class Certificate:
         return f"{len(self.u)} weights; {shown or 'all 0'}"
 
 
-def says_nothing(bound: float, trials: int) -> bool:
-    return bound >= trials * (1.0 - 1e-9)
+def says_nothing(bound: float, most: float) -> bool:
+    """Whether a bound is no less than the mistakes that can be made without any theory."""
+    return bound >= most * (1.0 - 1e-9)
 
 
 def _shown(bound: float) -> str:
