@@ -21,7 +21,7 @@ from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
 from linmax.rules import REGISTRY
 from linmax.techniques.voting import Voted
-from linmax.theory.certificates.certificate import Certificate, says_nothing
+from linmax.theory.certificates.certificate import Certificate, says_nothing, shown_alpha
 from linmax.theory.certificates.margins import NO_MARGIN, SOFTNESS, one_thread, widest_margin_of
 from linmax.theory.certificates.searching import search
 from linmax.util.checks import whole
@@ -192,7 +192,7 @@ def _certify(
     most = min(float(seen.trials), found.total(seen.trials, seen.trials))
     named = isinstance(learner, str) and alpha is not None
     return Certificate(
-        learner=f"{learner}({alpha:g})" if named else str(learner),
+        learner=f"{learner}({shown_alpha(alpha)})" if named else str(learner),
         trials=seen.trials,
         u=u,
         margin=margin,
