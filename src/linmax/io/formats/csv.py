@@ -17,10 +17,12 @@ from linmax.io.parsing import AT, END, LINE, NEWLINE, RETURN, Work
 from linmax.io.schema import (
     COMMA,
     MISSING,
+    TYPE_SAMPLE,
     cell_type,
     dense_columns,
     is_number,
     named_columns,
+    number_note,
     refuse_repeated,
     schema_of,
     text_note,
@@ -32,7 +34,6 @@ from linmax.util.lazy import LazyModule
 __all__ = ["Csv"]
 
 parser = LazyModule("linmax.io.parsers.table")
-TYPE_SAMPLE = 100  # lines that decide the types of the columns
 HEADERS_SHOWN = 5
 
 
@@ -76,6 +77,8 @@ class Csv(ScratchFormat):
             cells = {column: [cell.replace(",", ".") for cell in found] for column, found in cells.items()}
         schema = schema_of(name, header, lambda column: cell_type(cells[column]), self.options)
         self.notes += [*schema.notes, *text_note(header, schema.kinds, cells)]
+        guessed = {c: kind for c, kind in zip(header, schema.kinds, strict=True) if c not in self.options.categorical}
+        self.notes += number_note(guessed, cells)
         if comma:
             self.notes.append("Numbers have a decimal comma.")
         self.settled = {"header": header, "kinds": schema.kinds, "separator": separator, "comma": comma}

@@ -11,7 +11,7 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.learners import Description, Running
 from linmax.learners.mixing import Mixture
-from linmax.learners.softmax_state import RunningSoftmax, blas, new_store, symmetric
+from linmax.learners.softmax_state import RunningSoftmax, new_store, symmetric
 from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, no_agreement
 from linmax.learners.votes.confusions import (
     KEPT,
@@ -53,6 +53,7 @@ from linmax.learners.votes.mixture import (
 from linmax.learners.votes.reach import Evidence, Outlook, Silence, ratings_ahead, stays
 from linmax.learners.votes.silence import silence_varies
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS
+from linmax.util.blas import one_blas_thread
 from linmax.util.names import apart
 
 __all__ = ["RunningVotes", "VotesPool"]
@@ -295,7 +296,8 @@ class RunningVotes(Running):
         With precision P the weights that fit the labels best change by ridge P^-1 times the change of the mean.
         """
         pool, voters = self.pool, int(self.blocks[0])
-        fit_trust(self.agreement, known)
+        with one_blas_thread():
+            fit_trust(self.agreement, known)
         home, (told, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
         if numbers[LIMIT] == 0.0:
             numbers[LIMIT] = GUIDED * HALVING_LABELS / (HALVING_LABELS + float(pool.counts[TRIALS]))
@@ -311,7 +313,7 @@ class RunningVotes(Running):
         home[SHARE] = told[-1] + rest[-1] * OUTSET[SHARE]
         heard = np.flatnonzero(pool.seen[VOTERS : VOTERS + voters] == 1)
         home[VOTERS + heard] = told[heard] + rest[heard] * home[VOTERS + heard]
-        with blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             pool.weights[AGREED] += np.linalg.solve(
                 symmetric(pool.precision[AGREED]), RIDGE[AGREED] * (home - pool.home[AGREED])
             )

@@ -22,8 +22,9 @@ from linmax.models.threshold import LinearThreshold
 from linmax.rules import REGISTRY
 from linmax.techniques.voting import Voted
 from linmax.theory.certificates.certificate import Certificate, says_nothing, shown_alpha
-from linmax.theory.certificates.margins import NO_MARGIN, SOFTNESS, one_thread, widest_margin_of
+from linmax.theory.certificates.margins import NO_MARGIN, SOFTNESS, widest_margin_of
 from linmax.theory.certificates.searching import search
+from linmax.util.blas import one_blas_thread
 from linmax.util.checks import whole
 from linmax.util.progress import LateProgress
 
@@ -178,7 +179,7 @@ def _certify(
     seen = found.of_rule.rows
     sample = _sample(seen, most_rows, seed)
     free = _at_best_alpha(found)
-    with one_thread():
+    with one_blas_thread():
         candidates, separable = _candidates(found, free, sample, progress)
         measured = [(u, np.sort(seen.lowest(u))) for u in candidates]
         u, margin, noise, bound = _best(found, measured)
