@@ -189,7 +189,8 @@ def test_a_full_disk(output: list[str], model: Path) -> None:
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999)); from linmax.cli import main; "
     )
     code += f"sys.exit(main({[*output, *(['--learner', 'perceptron'] if output[0] == 'learn' else [])]!r}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    # -B: Python itself would leave half of a module's bytecode behind, if that were not there yet.
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 2
     assert f"linmax: error: {output[-1] if output[0] == 'predict' else output[3]}: File too large\n" in done.stderr
     assert Path("m").read_bytes() == before
