@@ -191,9 +191,9 @@ def _certify(
             tuned = free.total(tuned, seen.trials)
         bound = found.total(bound, seen.trials)
     most = min(float(seen.trials), found.total(seen.trials, seen.trials))
-    named = isinstance(learner, str) and alpha is not None
+    named = f"({shown_alpha(alpha)})" if isinstance(learner, str) and alpha is not None else ""
     return Certificate(
-        learner=f"{learner}({shown_alpha(alpha)})" if named else str(learner),
+        learner=f"{learner}{named}",
         trials=seen.trials,
         u=u,
         margin=margin,
