@@ -160,8 +160,10 @@ def _check(arguments: argparse.Namespace) -> None:
     checks.whole("every", arguments.every, 1)
     if arguments.holdout == 1:
         raise ValueError("holdout must be >= 2, got 1; every line held out leaves nothing to learn from")
-    if arguments.passes > 1 and STANDARD in arguments.data:
-        raise ValueError("standard input can be read once only; write it to a file for more passes")
+    once = next((path for path in arguments.data if path == STANDARD or Path(path).is_fifo()), None)
+    if arguments.passes > 1 and once is not None:
+        told = "standard input" if once == STANDARD else f"{once}, a pipe,"
+        raise ValueError(f"{told} can be read once only; write it to a file for more passes")
     if arguments.json == STANDARD == arguments.predictions:
         raise ValueError("figures and predictions cannot both go to standard output; give one of them a file")
     check_shuffle(arguments)
@@ -176,5 +178,7 @@ def _check(arguments: argparse.Namespace) -> None:
         if path != STANDARD:
             if Path(path).is_dir():
                 raise ValueError(f"{path} is a folder; give a file")
+            if Path(path).is_fifo():  # who writes into a pipe would lose what is not read
+                continue
             with open(path, "rb"):
                 pass
