@@ -149,9 +149,10 @@ class Csv(ScratchFormat):
         names, labels = vocabulary.names, classes.texts.names
         return int(
             parser.parse_table(
-                block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS, self.words
+                block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS,
+                self.words, self.taking_words("text" in self.settled["kinds"]),
             )
-        )
+        )  # fmt: skip
 
     def _blank_headers(self, block: np.ndarray, state: np.ndarray) -> None:
         """Turn lines that are the header again into blank ones."""
