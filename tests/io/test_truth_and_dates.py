@@ -10,6 +10,7 @@ import pytest
 
 import linmax
 from linmax.cli import main
+from linmax.io import vocabulary
 from linmax.io.batches import Classes
 
 pd = pytest.importorskip("pandas")
@@ -134,3 +135,16 @@ def test_an_attribute_from_two_places_is_refused(line: str) -> None:
     found, _, refused = rows([line], format="jsonl")
     assert not found
     assert refused == [("Lines", 1, "the same attribute twice")]
+
+
+def test_the_names_of_all_columns_are_made_ready_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, prefixes = [], vocabulary._prefixes
+    monkeypatch.setattr(vocabulary, "_prefixes", lambda heads: made.append(len(heads)) or prefixes(heads))
+    lines = [
+        ",".join([*(f"n{i}" for i in range(500)), "y"]),
+        ",".join(["1"] * 500 + ["p"]),
+        ",".join(["2"] * 500 + ["q"]),
+    ]
+    found, _, _ = rows(lines, format="csv")
+    assert found[1] == ("q", {f"n{i}": 2.0 for i in range(500)})
+    assert len([many for many in made if many > 1]) == 1

@@ -173,7 +173,8 @@ def _marked(arguments: argparse.Namespace, voters: Columns, label: str | None) -
     for row, value in enumerate(voters.pop(arguments.wrong), start=1):
         said = MARKS.get("" if value is None else str(value).strip().lower())
         if said is None:
-            raise ValueError(f"row {row}: {arguments.wrong} must be true or false, got {value!r}")
+            told = f"row {row} of {shown_names(arguments.votes)} has {value!r}"
+            raise ValueError(f"--wrong {arguments.wrong} must be true or false in every row; {told}")
         found.append(said)
     return found
 
@@ -234,6 +235,9 @@ def _classes(
         classes += [] if fusion.classes is not None else [name for name in sorted_labels(named) if name not in classes]
     else:
         classes = alike(cells_listed(arguments.classes), met) if arguments.classes else sorted_labels(named)
+        unknown = next((label for label in met if label not in set(classes)), None)
+        if unknown is not None:
+            raise ValueError(f"--classes {arguments.classes} lacks {unknown!r}, which is a label; add it")
     remarks = match(voters, classes)
     known = set(classes)
     strangers = never_a_class(voters, known)

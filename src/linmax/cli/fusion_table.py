@@ -41,6 +41,8 @@ def table_of(
     table = read_table(path, arguments.format, cells_listed(arguments.ignore), arguments.strict, known)
     if not table.lines and table.refusals.total:
         raise ValueError(nothing_read([shown_name(path)], table.refusals))
+    if not table.columns and not table.left_out:
+        raise ValueError(f"{shown_name(path)} is empty; give a table")
     for name in (*(cells_listed(arguments.ignore) if ignored else ()), *wanted):
         if name not in table.columns and name not in table.left_out:
             raise ValueError(f"{shown_name(path)} has no column {name!r}; it has {', '.join(table.columns)}")

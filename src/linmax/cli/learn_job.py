@@ -105,7 +105,8 @@ class LearnJob:
         names = "data format label ignore categorical text delimiter no_header ngrams skips words learner scale"
         names += " weight pairs memory hash_bits no_thresholds start passes holdout early_stop delay predictions"
         settings = {name: getattr(given, name) for name in names.split()}
-        settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
+        once = [path == STANDARD or Path(path).is_fifo() for path in given.data]  # what is read from a pipe is gone
+        settings["files"] = [None if pipe else fingerprint(path) for path, pipe in zip(given.data, once, strict=True)]
         return settings
 
     def _refuse_others(self, settings: dict[str, Any]) -> None:

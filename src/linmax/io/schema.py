@@ -219,6 +219,7 @@ def named_columns(header: Sequence[str]) -> list[str]:
 
 def refuse_repeated(name: str, header: Sequence[str]) -> None:
     """Refuse columns with the same name."""
-    repeated = next((column for i, column in enumerate(header) if column in header[:i]), None)
+    last = {column: place for place, column in enumerate(header)}
+    repeated = next((column for place, column in enumerate(header) if last[column] != place), None)
     if repeated is not None:
         raise ValueError(f"{name} has two columns {repeated!r}; rename one")

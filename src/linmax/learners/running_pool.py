@@ -159,15 +159,19 @@ class RunningPool(Running):
         else:
             self.at_large.keep(instances, labels, begin, end)
         given = WeightedLabels(labels, np.ones(len(labels)) if weights is None else np.minimum(weights, HEAVIEST_ROW))
+        behind = False  # whether the members have yet to learn the trials kept
         while begin < end and self.first.open:
             last = min(end, begin + self.first.until)
             part = cut(instances, begin, last)
             here = given.part(begin, last)
+            idle = bool(shape[KNOWN] < 2) and (behind or (self.first.size == 0 and begin + 1 < end))
+            if behind and not idle:
+                self._again(shape, k, False)
             self.first.keep(shape, part, *here)
-            for fused in self._played(shape, part, here, 0, last - begin, k):
+            played = self._agreed(shape, part, here, k) if idle else self._played(shape, part, here, 0, last - begin, k)
+            for fused in played:
                 yield fused._replace(begin=begin + fused.begin, end=begin + fused.end)
-            if self.first.due:
-                self._look(shape, k)
+            behind = self._look(shape, k, idle) if self.first.due else idle
             begin = last
         if begin < end:
             yield from self._played(shape, instances, given, begin, end, k)
@@ -189,16 +193,32 @@ class RunningPool(Running):
         self.first.close()
         self.kinds.settle()
 
-    def _look(self, shape: np.ndarray, k: int) -> None:
-        """Look at the trials kept; if that changes anything, learn them from the beginning."""
+    def _agreed(self, shape: np.ndarray, instances: Instances, given: WeightedLabels, k: int) -> Iterator[FusedTrials]:
+        """One of the first two trials, with at most one class known before it: all members agree, and are not asked.
+
+        They learn it when the second has been looked at. Then those for words are never needed where all are numbers.
+        """
+        self.kinds.meet(instances, 0, 1, True)
+        self._fit(self.kinds.words(instances), self._columns(instances), k)
+        votes = np.zeros((1, len(self.fusion.weights), width_of(k)), np.float32)
+        predictions, table = self.fusion.fuse(votes, *given, shape, True, k)
+        yield FusedTrials(0, 1, predictions, table, votes)
+
+    def _look(self, shape: np.ndarray, k: int, behind: bool) -> bool:
+        """Look at the trials kept; if that changes anything, or there are two and the members are behind, learn them.
+
+        Returns whether the members are still behind.
+        """
         size, changed = self.first.size, self.kinds.decide(self.first.instances)
         studied = size >= STUDIES[0] and self._columns(self.first.instances) > 0
         due = size in STUDIES and any(make().studies for make in self.registry.values())
-        if changed or (studied and due):
+        again = changed or (behind and size > 1) or (studied and due)
+        if again:
             self._again(shape, k, studied)
         if size >= LAST:
             self.first.close()
             self.kinds.settle()
+        return behind and not again
 
     def _again(self, shape: np.ndarray, k: int, study: bool) -> None:
         """Learn the trials kept from the beginning."""

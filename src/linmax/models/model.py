@@ -89,7 +89,7 @@ class Model(Confidence, Inspectable):
 
     @property
     def trials(self) -> int:
-        """Trials learned from so far."""
+        """Trials learned from so far; an instance that was shown three times for its weight is three."""
         return int(self.engine.state.counts[0, TRIALS])
 
     @property

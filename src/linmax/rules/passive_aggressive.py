@@ -16,7 +16,7 @@ from linmax.util.checks import positive
 
 __all__ = ["pa", "pa_i", "pa_ii"]
 
-BOUND = "linmax.bounds.passive_aggressive is on its mistakes, not its updates; give that a comparator of your own"
+BOUND = "its bound is on mistakes, not on updates: see linmax.bounds.passive_aggressive"
 
 
 @kernel(STEP)

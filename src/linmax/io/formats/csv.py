@@ -149,9 +149,10 @@ class Csv(ScratchFormat):
         names, labels = vocabulary.names, classes.texts.names
         return int(
             parser.parse_table(
-                block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS, self.words
+                block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS,
+                self.words, self.taking_words("text" in self.settled["kinds"]),
             )
-        )
+        )  # fmt: skip
 
     def _blank_headers(self, block: np.ndarray, state: np.ndarray) -> None:
         """Turn lines that are the header again into blank ones."""
@@ -180,11 +181,15 @@ class Csv(ScratchFormat):
             "weight": parser.WEIGHT,
         }
         alone = kinds.count("text") == 1
-        rows = []
-        for column, kind in zip(header, kinds, strict=True):
-            place = self.dense_names.index(column) if kind == "number" else 0
-            head = {"number": f"{column}=", "category": f"{column}=", "text": "" if alone else f"{column}^"}.get(kind)
-            rows.append([numbers[kind], place, vocabulary.prefix(head.encode()) if head else 0, 0])
+        ends = {"number": "=", "category": "=", "text": "^"}  # of what names begin with
+        named = [kind in ends and not (kind == "text" and alone) for kind in kinds]
+        columns = list(zip(header, kinds, named, strict=True))
+        heads = iter(vocabulary.prefixes([f"{column}{ends[kind]}".encode() for column, kind, own in columns if own]))
+        places = {column: place for place, column in enumerate(self.dense_names)}
+        rows = [
+            [numbers[kind], places[column] if kind == "number" else 0, next(heads) if own else 0, 0]
+            for column, kind, own in columns
+        ]
         return np.array(rows, np.int64)
 
     def tag(self, block: np.ndarray, begin: int, end: int) -> str:

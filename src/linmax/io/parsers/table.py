@@ -17,7 +17,7 @@ from numba import int64, typeof
 
 from linmax.io.decimals import GOOD, HARD, WILD
 from linmax.io.name_table import SIZE, NameTable, NameTableT
-from linmax.io.parsers.text import NO_ROOM, WordsT, words_of
+from linmax.io.parsers.text import NO_ROOM, WordsT, call_words
 from linmax.io.parsing import (
     ASIDE,
     ASK_NUMBER,
@@ -161,7 +161,7 @@ def put_category(work: Work, names: NameTable, count: int, start: int, length: i
     return length + names.prefixes[prefix, SIZE]
 
 
-@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, ShapeT, int64[:, ::1], int64[::1], WordsT))
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, ShapeT, int64[:, ::1], int64[::1], WordsT, int64))
 def parse_table(
     block: np.ndarray,
     work: Work,
@@ -172,12 +172,13 @@ def parse_table(
     columns: np.ndarray,
     missing: np.ndarray,
     words: Words,
+    texts: int,
 ) -> int:
     """Take rows until something is needed; returns what.
 
     ``columns`` are (kind, place among the dense attributes, prefix of the names, line of the first word in a column of
     numbers) of each. Fields are copied to the scratch, which must hold the longest row, without quotes and outer
-    spaces.
+    spaces. ``texts`` is the address of `put_words`, needed if a column is a text.
     """
     state = work.state
     state[ASIDE] = 1
@@ -237,8 +238,8 @@ def parse_table(
                 count += 1
             elif kind == TEXT:
                 before = count
-                count, _, size, put = words_of(
-                    work, scratch, start, scratch, put + 1, count, columns[field, NAMED], words
+                count, _, size, put = call_words(
+                    texts, work, scratch, start, scratch, put + 1, count, columns[field, NAMED], words
                 )
                 if count < 0:
                     return MORE_TOKENS if count == NO_ROOM else LETTERS

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
+from linmax.jit.compiling import address_of
 from linmax.learners import Description, Running
 from linmax.learners.mixing import Mixture
 from linmax.learners.softmax_state import RunningSoftmax, new_store, symmetric
@@ -32,6 +33,7 @@ from linmax.learners.votes.growth import (
     spread_out,
     spread_pool,
 )
+from linmax.learners.votes.logits import DIAGONAL, step_by_diagonal
 from linmax.learners.votes.mixing import mix_pools
 from linmax.learners.votes.mixture import (
     AGREED,
@@ -53,7 +55,7 @@ from linmax.learners.votes.mixture import (
 from linmax.learners.votes.reach import Evidence, Outlook, Silence, ratings_ahead, stays
 from linmax.learners.votes.sharpness import factor_of
 from linmax.learners.votes.silence import silence_varies
-from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS
+from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS, without_attributes
 from linmax.util.blas import one_blas_thread
 from linmax.util.names import apart
 
@@ -181,10 +183,11 @@ class RunningVotes(Running):
         _, given = self.refitted.play(self._shape(shape, k), instances, labels, begin, end, k)
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
         t, room = begin, self.room_for(k)
+        diagonal = 0 if self.pool.precision.shape[1] else address_of(step_by_diagonal, DIAGONAL)
         while t < end:
             t = play_votes(
                 instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, self.lately, room,
-                given[:, None], True, predictions, table,
+                given[:, None], diagonal, True, predictions, table,
             )  # fmt: skip
             if due(self.agreement, int(shape[KNOWN])):
                 self.follow_agreement(int(shape[KNOWN]))
@@ -201,7 +204,7 @@ class RunningVotes(Running):
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         play_votes(
             instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self.lately,
-            self.room_for(k), given[:, None], False, predictions, table,
+            self.room_for(k), given[:, None], 0, False, predictions, table,
         )  # fmt: skip
         return predictions, table
 
@@ -375,14 +378,6 @@ class RunningVotes(Running):
         weights[:, :experts] += own[:, [SHARE]] / max(1, experts - len(copies))
         weights[:, copies] = own[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
         return np.asarray(mixture[:LOGITS] @ weights + mixture[LOGITS] * self.refitted.weights)
-
-
-def without_attributes(instances: Instances) -> Instances:
-    """The voters and raters alone."""
-    if not instances.dense.shape[1] and not instances.indptr.size:
-        return instances
-    dense, none = np.zeros((len(instances.dense), 0)), np.zeros(0, np.int32)
-    return instances._replace(dense=dense, indptr=np.zeros(0, np.int64), indices=none, values=np.zeros(0))
 
 
 @dataclass(frozen=True)

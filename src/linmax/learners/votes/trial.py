@@ -19,12 +19,20 @@ from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
 from linmax.learners.softmax_trials import Store
 
-__all__ = ["CONFUSED", "CONFUSED_LATELY", "COPIED", "NAMED", "SHARE", "VOTERS", "write_trial"]
+__all__ = ["CONFUSED", "CONFUSED_LATELY", "COPIED", "NAMED", "SHARE", "VOTERS", "without_attributes", "write_trial"]
 
 SHARE, NAMED, CONFUSED, CONFUSED_LATELY = range(4)  # coordinates: the share of votes, whether there is any, evidence
 VOTERS = 4  # the first voter's
 COPIED = 0.5  # rating of a voter's copy for one value of a side column: it is learned a quarter as fast as a voter
 SQUARE_ROUNDING = 1e-24  # of squares, relative: less is no difference between classes
+
+
+def without_attributes(instances: Instances) -> Instances:
+    """The voters and raters alone."""
+    if not instances.dense.shape[1] and not instances.indptr.size:
+        return instances
+    dense, none = np.zeros((len(instances.dense), 0)), np.zeros(0, np.int32)
+    return instances._replace(dense=dense, indptr=np.zeros(0, np.int64), indices=none, values=np.zeros(0))
 
 
 @kernel()

@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.core.rows import Vector
 
-__all__ = ["Certificate", "says_nothing"]
+__all__ = ["Certificate", "says_nothing", "shown_alpha"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Certificate:
         ]
         if self.alpha is not None and self.tuned_bound is not None:
             empty = ", vacuous" if says_nothing(self.tuned_bound, self.most) else ""
-            lines.insert(2, ("best alpha", f"{self.alpha:.6g} (bound {_shown(self.tuned_bound)}{empty})"))
+            lines.insert(2, ("best alpha", f"{shown_alpha(self.alpha)} (bound {_shown(self.tuned_bound)}{empty})"))
         if self.sampled is not None:
             lines.append(("sample", f"u was sought on {self.sampled} of {self.trials} trials, measured on all"))
         width = max(len(name) for name, _ in lines)
@@ -93,6 +93,21 @@ class Certificate:
 def says_nothing(bound: float, most: float) -> bool:
     """Whether a bound is no less than the mistakes that can be made without any theory."""
     return bound >= most * (1.0 - 1e-9)
+
+
+def shown_alpha(alpha: float) -> str:
+    """An update factor with as many digits as tell it from 1.
+
+    Examples
+    --------
+    >>> shown_alpha(1.1234567), shown_alpha(1.0000012345)
+    ('1.12346', '1.0000012')
+    """
+    return next(
+        text
+        for digits in range(6, 18)
+        if abs(float(text := f"{alpha:.{digits}g}") - alpha) <= 0.02 * (alpha - 1.0) or digits == 17
+    )
 
 
 def _shown(bound: float) -> str:

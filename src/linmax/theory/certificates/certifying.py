@@ -21,7 +21,7 @@ from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
 from linmax.rules import REGISTRY
 from linmax.techniques.voting import Voted
-from linmax.theory.certificates.certificate import Certificate, says_nothing
+from linmax.theory.certificates.certificate import Certificate, says_nothing, shown_alpha
 from linmax.theory.certificates.margins import NO_MARGIN, SOFTNESS, widest_margin_of
 from linmax.theory.certificates.searching import search
 from linmax.util.blas import one_blas_thread
@@ -191,9 +191,9 @@ def _certify(
             tuned = free.total(tuned, seen.trials)
         bound = found.total(bound, seen.trials)
     most = min(float(seen.trials), found.total(seen.trials, seen.trials))
-    named = isinstance(learner, str) and alpha is not None
+    named = f"({shown_alpha(alpha)})" if isinstance(learner, str) and alpha is not None else ""
     return Certificate(
-        learner=f"{learner}({alpha:g})" if named else str(learner),
+        learner=f"{learner}{named}",
         trials=seen.trials,
         u=u,
         margin=margin,
