@@ -135,10 +135,15 @@ class Engine:
 
     def scratch(self, instances: Instances) -> Scratch:
         """Working memory for the kernels."""
-        rows = self.k if self.small else 0
         return scratch_for(
-            self.state, self.everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
-        )
+            self.state, self.everywhere, instances.scores.shape[2], most_touched(instances),
+            self.k if self.small else 0, self.logged, self.kept,
+        )  # fmt: skip
+
+    @property
+    def kept(self) -> int:
+        """How many instances are looked at again by the bits of their voters."""
+        return self.memory if self.members.recycler else 0
 
     def renumber(self, order: Sequence[int]) -> None:
         """Rename class ``order[c]`` to c. Only classes not yet known may move: they have no weights yet."""

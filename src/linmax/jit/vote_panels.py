@@ -41,6 +41,7 @@ from linmax.jit.vectors import (
 __all__ = [
     "NARROW",
     "TABLE",
+    "bytes_at",
     "code_place",
     "digit_bits",
     "fill_tables",
@@ -48,6 +49,7 @@ __all__ = [
     "pair_sums",
     "plain_fill_tables",
     "plain_sum_codes",
+    "shuffled",
     "sum_codes",
     "sum_place",
     "whole_steps",
@@ -114,32 +116,36 @@ def plain_sum_codes(scores: np.ndarray, codes: np.ndarray, base: int, tables: np
         scores[row] = np.float32(unit) * total
 
 
-def _bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
-    """``table[places]``, lane by lane: a shuffle of bytes where the processor has one."""
-    halves = [ir.Constant(ir.VectorType(I32, LANES), [half + lane for lane in range(LANES)]) for half in (0, LANES)]
-    joined = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(2 * LANES)))
-    sixteen, all_lanes = ir.VectorType(I8, LANES), ir.VectorType(I8, 2 * LANES)
-
-    def call(name: str, kind: Any, *arguments: Any) -> Any:
-        function = builder.module.globals.get(name)
-        if function is None:
-            function = ir.Function(builder.module, ir.FunctionType(kind, [kind, kind]), name)
-        return builder.call(function, arguments)
-
-    if "+avx2" in features:
-        twice = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(LANES)) * 2)
-        return call("llvm.x86.avx2.pshuf.b", all_lanes, builder.shuffle_vector(table, table, twice), places)
+def shuffled(builder: Any, features: str, table: Any, places: Any) -> Any:
+    """``table[places]`` for sixteen places: a shuffle of bytes where the processor has one."""
+    kind = ir.VectorType(I8, LANES)
     shuffles = {"+ssse3": "llvm.x86.ssse3.pshuf.b.128", "+neon": "llvm.aarch64.neon.tbl1.v16i8"}
     for feature, name in shuffles.items():
         if feature in features:
-            parts = [builder.shuffle_vector(places, places, half) for half in halves]
-            return builder.shuffle_vector(*(call(name, sixteen, table, part) for part in parts), joined)
-    found = ir.Constant(all_lanes, None)
+            return builder.call(_shuffle(builder, name, kind), (table, places))
+    found = ir.Constant(kind, None)
     for entry in range(LANES):
-        value = broadcast(builder, builder.extract_element(table, ir.Constant(I32, entry)), 2 * LANES)
-        here = builder.icmp_signed("==", places, ir.Constant(all_lanes, [entry] * 2 * LANES))
+        value = broadcast(builder, builder.extract_element(table, ir.Constant(I32, entry)), LANES)
+        here = builder.icmp_signed("==", places, ir.Constant(kind, [entry] * LANES))
         found = builder.select(here, value, found)
     return found
+
+
+def _shuffle(builder: Any, name: str, kind: Any) -> Any:
+    function = builder.module.globals.get(name)
+    return ir.Function(builder.module, ir.FunctionType(kind, [kind, kind]), name) if function is None else function
+
+
+def bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
+    """`shuffled` for thirty-two places."""
+    if "+avx2" in features:
+        twice = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(LANES)) * 2)
+        function = _shuffle(builder, "llvm.x86.avx2.pshuf.b", ir.VectorType(I8, 2 * LANES))
+        return builder.call(function, (builder.shuffle_vector(table, table, twice), places))
+    halves = [ir.Constant(ir.VectorType(I32, LANES), [half + lane for lane in range(LANES)]) for half in (0, LANES)]
+    joined = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(2 * LANES)))
+    parts = [builder.shuffle_vector(places, places, half) for half in halves]
+    return builder.shuffle_vector(*(shuffled(builder, features, table, part) for part in parts), joined)
 
 
 def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any, tables: Any, totals: Any) -> None:
@@ -215,7 +221,7 @@ def _look_up(builder: Any, features: str, codes: Any, tables: Any, groups: Any, 
     places = builder.load(vector_pointer(builder, codes, at, TABLE), align=1)
     of = builder.mul(group, integer(TABLE))
     halves = [vector_pointer(builder, tables, builder.add(of, integer(half)), LANES) for half in (0, LANES)]
-    return [_bytes_at(builder, features, builder.load(there, align=1), places) for there in halves]
+    return [bytes_at(builder, features, builder.load(there, align=1), places) for there in halves]
 
 
 def narrow_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, numbers: list[Any]) -> list[Any]:
