@@ -64,16 +64,20 @@ CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: 
 
 
 class Kept(NamedTuple):
-    """Room for the kept instances that may be used again, see `linmax.jit.kept_votes`."""
+    """The kept instances that may be used again, see `linmax.jit.kept_votes`: of one member while it plays a chunk."""
 
     codes: np.ndarray  # int8 [vector of a panel's block, instance]
     sums: np.ndarray  # int16: scores of 32 instances in whole steps
     numbers: np.ndarray  # int32: which they are
     alive: np.ndarray  # int64 [block of 32]: a bit for each that may still be used
+    marks: np.ndarray  # int64 (4,)
+
+
+COPIED, NEXT_COPIED, FIRST_KEPT, USED_UP = range(4)  # how many, which is next, where the oldest is, how many not
 
 
 class Scratch(NamedTuple):
-    """Working memory of the kernels; holds nothing between calls."""
+    """Working memory of the kernels; holds nothing between calls of theirs."""
 
     scores: np.ndarray  # as long as the stride: scores of the classes
     spare: np.ndarray
@@ -153,7 +157,7 @@ def scratch_for(
     full = state.weights.shape[1] if everywhere else 0
     width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
     size = state.weights.shape[1]
-    blocks = -(-(kept + LANES) // KEPT_LANES) if kept and rows else 0
+    blocks = -(-(kept + 2 * LANES) // KEPT_LANES) if kept and rows else 0
     return Scratch(
         np.zeros(width),
         np.zeros(width),
@@ -179,6 +183,7 @@ def scratch_for(
             np.zeros(rows * KEPT_LANES, np.int16),
             np.zeros(blocks * KEPT_LANES, np.int32),
             np.zeros(blocks, np.int64),
+            np.zeros(4, np.int64),
         ),
     )
 

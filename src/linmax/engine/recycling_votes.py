@@ -24,7 +24,18 @@ from linmax.core.contract import (
     UPDATES,
 )
 from linmax.core.linear_max import TINY, rescore, top_two
-from linmax.core.member import CHANGED, FAILED, Kept, MemberView, Scratch
+from linmax.core.member import (
+    CHANGED,
+    COPIED,
+    FAILED,
+    FIRST_KEPT,
+    LANES,
+    NEXT_COPIED,
+    USED_UP,
+    Kept,
+    MemberView,
+    Scratch,
+)
 from linmax.core.search import BEYOND_STEPS, Trials, score_votes
 from linmax.engine.vote_steps import give_back, learn, paces_of, room_for, take_copies
 from linmax.jit.compiling import address_of, kernel
@@ -39,6 +50,7 @@ from linmax.techniques.recycling import FOREVER, LEFT_RANGE, NOT_LEARNED, RECYCL
 
 __all__ = ["form_of", "recycle_votes", "recycler_of"]
 
+MOST_WASTED = 16  # places of copied instances that are not looked at any more
 NEARLY = 0.01  # of a step: far more than the rounding of sums of weights
 
 
@@ -129,12 +141,26 @@ def places_within(first: int, begin: int, end: int) -> int:
 
 
 @kernel(hot=True)
-def gather(kept: Kept, trials: Trials, begin: int, end: int, limit: int) -> int:
-    """Copy those of begin..end that have been used less than limit times; returns how many."""
-    count = copy_kept(kept.codes, kept.numbers, trials.panel.codes, (begin, end), trials.uses, limit)
-    for block in range((count + KEPT_LANES - 1) // KEPT_LANES):
-        kept.alive[block] = places_within(block * KEPT_LANES, 0, count)
-    return count
+def gather(kept: Kept, trials: Trials, begin: int, end: int, limit: int) -> None:
+    """Copy those of begin..end that have been used less than limit times, or those that are new since the last time.
+
+    All are copied again when the places of many are wasted, or none is left.
+    """
+    marks = kept.marks
+    while marks[FIRST_KEPT] < marks[COPIED] and kept.numbers[marks[FIRST_KEPT]] < begin:
+        marks[FIRST_KEPT] += 1
+    wasted = marks[FIRST_KEPT] + marks[USED_UP]
+    full = marks[COPIED] + end - marks[NEXT_COPIED] + LANES > kept.numbers.size
+    if marks[COPIED] == 0 or marks[NEXT_COPIED] < begin or wasted > MOST_WASTED or full:
+        marks[COPIED] = marks[FIRST_KEPT] = marks[USED_UP] = 0
+        marks[NEXT_COPIED] = begin
+        for block in range(kept.alive.size):
+            kept.alive[block] = 0
+    before, span = marks[COPIED], (marks[NEXT_COPIED], end)
+    count = copy_kept(kept.codes, kept.numbers, before, trials.panel.codes, span, trials.uses, limit)
+    for block in range(before // KEPT_LANES, (count + KEPT_LANES - 1) // KEPT_LANES):
+        kept.alive[block] |= places_within(block * KEPT_LANES, before, count)
+    marks[COPIED], marks[NEXT_COPIED] = count, end
 
 
 @kernel(hot=True)
@@ -151,8 +177,9 @@ def recycle_copies(
 ) -> float:
     """`recycle_votes` for a view of copies."""
     kept = scratch.kept
-    size = gather(kept, trials, begin, end, limit)
-    found, quiet, at, steps, unit, slack = size - 1, 0, 0, 0, 0.0, 0.0  # the last one is the new one: it is there
+    gather(kept, trials, begin, end, limit)
+    first, last = kept.marks[FIRST_KEPT], kept.marks[COPIED]
+    found, size, quiet, at, steps, unit, slack = last - 1, last - first, 0, first, 0, 0.0, 0.0
     paces, room, shift = paces_of(view, form), 0, 0.0
     while found >= 0:
         if form == MULTIPLIES and (room <= 0 or shift != view.scalars[SHIFT]):
@@ -166,6 +193,7 @@ def recycle_copies(
             trials.uses[t] += 1
             if trials.uses[t] >= limit:
                 kept.alive[found // KEPT_LANES] &= ~(1 << found % KEPT_LANES)
+                kept.marks[USED_UP] += 1
             steps += 1
             quiet = 0
             slack = min(off + NEARLY + view.scalars[REACH] * unit, 32767.0)
@@ -174,13 +202,13 @@ def recycle_copies(
             return NOT_LEARNED
         found = -1
         while found < 0 and quiet < size:
-            stop = min(size, at + size - quiet)
+            stop = min(last, at + size - quiet)
             event = next_violation(view, scratch, trials, at, stop, int(slack) if unit > 0.0 else -1)
             if event >= 0:
                 found, rival = event >> 8, event & 255
             looked = (found + 1 if event >= 0 else stop) - at
             quiet += looked
-            at = at + looked if at + looked < size else 0
+            at = at + looked if at + looked < last else first
     counts[UPDATES] += steps
     counts[RECYCLED] += steps - 1
     return whole_steps(scratch.tables.size // TABLE) / unit if unit > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""Kept instances that may still be used, side by side: which of thirty-two may call for an update, and the next of many.
+"""Kept instances that may still be used, side by side: which of thirty-two are in doubt, and the next of many.
 
 Recycling looks at the recent instances again and again, and many of them have been used up. Those that have not are
 copied out of their panel of votes (see `linmax.jit.vote_panels`) one after the other: row v of the copy holds what the
@@ -9,6 +9,7 @@ The functions ``plain_...`` define the results; they run when the compiler is of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,13 +58,20 @@ def kept_place(row: int, lane: int) -> int:
 
 
 def plain_copy_kept(
-    copy: np.ndarray, numbers: np.ndarray, codes: np.ndarray, span: tuple[int, int], uses: np.ndarray, limit: int
+    copy: np.ndarray,
+    numbers: np.ndarray,
+    count: int,
+    codes: np.ndarray,
+    span: tuple[int, int],
+    uses: np.ndarray,
+    limit: int,
 ) -> int:
-    """Copy the instances of the span that have been used less than limit times; returns how many.
+    """Copy the instances of the span that have been used less than limit times after the ``count`` that are there.
 
-    ``numbers`` tells which they are. Both have room for a block after the last; what is there does not matter.
+    ``numbers`` tells which they are. Both have room for a block after the last; what is there does not matter. Returns
+    how many there are then.
     """
-    (begin, end), count, vectors = span, 0, copy.shape[0]
+    (begin, end), vectors = span, copy.shape[0]
     for t in range(begin, end):
         block, lane = divmod(t, LANES)
         if plain_used_below(uses, block * LANES, limit) >> lane & 1:
@@ -142,8 +150,8 @@ def _write_copy(features: str) -> Any:
         return builder.bitcast(joined, sixteen)
 
     def write(
-        builder: Any, copy: Any, vectors: Any, width: Any, numbers: Any, codes: Any, begin: Any, end: Any, uses: Any,
-        limit: Any, orders: Any,
+        builder: Any, copy: Any, vectors: Any, width: Any, numbers: Any, count: Any, codes: Any, begin: Any, end: Any,
+        uses: Any, limit: Any, orders: Any,
     ) -> None:  # fmt: skip
         def block(number: Any, counted: list[Any]) -> list[Any]:
             first = builder.shl(number, integer(4))
@@ -169,8 +177,7 @@ def _write_copy(features: str) -> Any:
             return [builder.add(counted[0], builder.ctpop(bits))]
 
         start, stop = builder.ashr(begin, integer(4)), builder.ashr(builder.add(end, integer(LANES - 1)), integer(4))
-        _, count = loop(builder, start, 1, stop, [integer(0)], block)
-        builder.ret(count)
+        builder.ret(loop(builder, start, 1, stop, [count], block)[1])
 
     return write
 
@@ -259,24 +266,27 @@ def _declared(builder: Any, name: str, kind: Any) -> Any:
 
 
 def _larger(builder: Any, some: list[Any], others: list[Any]) -> list[Any]:
-    return [
-        builder.select(builder.icmp_signed(">", a, b), a, b) for a, b in zip(some, others, strict=True)
-    ]
+    return [builder.select(builder.icmp_signed(">", a, b), a, b) for a, b in zip(some, others, strict=True)]
 
 
-def _write_leads(features: str) -> Any:
-    """Bits of the lanes in which row 0 leads all others by at most ``slack``."""
+def _bits_of(builder: Any, features: str, close: list[Any]) -> Any:
+    """One bit for each lane."""
+    if "+avx2" in features:
+        pack = _declared(builder, "llvm.x86.avx2.packsswb", ir.FunctionType(_BYTES, [_SUMS, _SUMS]))
+        mask = _declared(builder, "llvm.x86.avx2.pmovmskb", ir.FunctionType(I32, [_BYTES]))
+        whole = [builder.sext(lanes, _SUMS) for lanes in close]
+        return builder.zext(builder.call(mask, [builder.call(pack, whole)]), I64)
+    return builder.zext(builder.bitcast(builder.shuffle_vector(*close, _ORDER), I32), I64)
 
-    def bits_of(builder: Any, close: list[Any]) -> Any:
-        if "+avx2" in features:
-            pack = _declared(builder, "llvm.x86.avx2.packsswb", ir.FunctionType(_BYTES, [_SUMS, _SUMS]))
-            mask = _declared(builder, "llvm.x86.avx2.pmovmskb", ir.FunctionType(I32, [_BYTES]))
-            whole = [builder.sext(lanes, _SUMS) for lanes in close]
-            return builder.zext(builder.call(mask, [builder.call(pack, whole)]), I64)
-        return builder.zext(builder.bitcast(builder.shuffle_vector(*close, _ORDER), I32), I64)
 
-    def write(builder: Any, sums: Any, rows: Any, codes: Any, width: Any, tables: Any, groups: Any, slack: Any) -> None:
-        each = _Sums(builder, features, codes, width, tables, groups)
+def _write_next(features: str) -> Any:
+    """For few rows a loop over blocks of its own, with their sums in registers; another for the rest."""
+
+    def write(
+        builder: Any, sums: Any, rows: Any, copy: Any, width: Any, tables: Any, groups: Any, slack: Any, begin: Any,
+        end: Any, alive: Any,
+    ) -> None:  # fmt: skip
+        limit = broadcast(builder, builder.trunc(slack, I16), LANES)
 
         def keep(row: Any, totals: list[Any]) -> list[Any]:
             for late, total in enumerate(totals):
@@ -284,10 +294,22 @@ def _write_leads(features: str) -> Any:
                 builder.store(total, vector_pointer(builder, sums, place, LANES), align=2)
             return totals
 
-        def finish(label: list[Any], best: list[Any]) -> None:
-            limit = broadcast(builder, builder.trunc(slack, I16), LANES)
+        def close_lanes(first: Any, count: int) -> Any:
+            """Bits of the lanes in which row 0 leads the others by at most ``slack``; count 0: any number of rows."""
+            each = _Sums(builder, features, builder.gep(copy, [first]), width, tables, groups)
+            numbers = [integer(row) for row in range(count or 2)]
+            totals = each.narrow(numbers) if count else [each.one(row) for row in numbers]
+            label, best, *rest = [keep(*it) for it in zip(numbers, totals, strict=True)]
+            for more in rest:
+                best = _larger(builder, best, more)
+            if not count:
+
+                def later(row: Any, best: list[Any]) -> list[Any]:
+                    return _larger(builder, best, keep(row, each.one(row)))
+
+                _, *best = loop(builder, integer(2), 1, rows, best, later)
             leads = [builder.sub(a, b) for a, b in zip(label, best, strict=True)]
-            builder.ret(bits_of(builder, [builder.icmp_signed("<=", lead, limit) for lead in leads]))
+            return _bits_of(builder, features, [builder.icmp_signed("<=", lead, limit) for lead in leads])
 
         few, other = builder.append_basic_block("few"), builder.append_basic_block("other")
         builder.cbranch(builder.icmp_signed("<=", groups, integer(NARROW)), few, other)
@@ -297,56 +319,39 @@ def _write_leads(features: str) -> Any:
             case = builder.append_basic_block("case")
             choice.add_case(integer(count), case)
             builder.position_at_end(case)
-            numbers = [integer(row) for row in range(count)]
-            label, best, *rest = [keep(*it) for it in zip(numbers, each.narrow(numbers), strict=True)]
-            for more in rest:
-                best = _larger(builder, best, more)
-            finish(label, best)
+            _first_of(builder, begin, end, alive, lambda first, count=count: close_lanes(first, count))
         builder.position_at_end(other)
-        label, second = (keep(integer(row), each.one(integer(row))) for row in (0, 1))
-        _, *best = loop(
-            builder, integer(2), 1, rows, second, lambda row, best: _larger(builder, best, keep(row, each.one(row)))
-        )
-        finish(label, best)
+        _first_of(builder, begin, end, alive, lambda first: close_lanes(first, 0))
 
     return write
 
 
-def _write_next(features: str) -> Any:
+def _first_of(builder: Any, begin: Any, end: Any, alive: Any, close_lanes: Callable[[Any], Any]) -> None:
     """A loop over blocks that ends at the first with a bit left."""
-
-    def write(
-        builder: Any, sums: Any, rows: Any, copy: Any, width: Any, tables: Any, groups: Any, slack: Any, begin: Any,
-        end: Any, alive: Any,
-    ) -> None:  # fmt: skip
-        before, head, some, look, found, after = (
-            builder.block, *(builder.append_basic_block(name) for name in ("head", "some", "look", "found", "after")),
-        )  # fmt: skip
-        start = builder.ashr(begin, integer(5))
-        builder.branch(head)
-        builder.position_at_end(head)
-        block = builder.phi(I64)
-        block.add_incoming(start, before)
-        first = builder.shl(block, integer(5))
-        builder.cbranch(builder.icmp_signed("<", first, end), some, after)
-        builder.position_at_end(some)
-        following = builder.add(block, integer(1))
-        bits = _within(builder, first, begin, end, KEPT_LANES)
-        bits = builder.and_(bits, builder.load(builder.gep(alive, [block])))
-        builder.cbranch(builder.icmp_signed("!=", bits, integer(0)), look, head)
-        builder.position_at_end(look)
-        given = sums, rows, builder.gep(copy, [first]), width, tables, groups, slack
-        close = call_own(builder, "linmax_kept_leads", I64, _write_leads(features), *given, how="alwaysinline")
-        bits = builder.and_(bits, close)
-        builder.cbranch(builder.icmp_signed("!=", bits, integer(0)), found, head)
-        for block_before in (some, look):
-            block.add_incoming(following, block_before)
-        builder.position_at_end(found)
-        builder.ret(builder.or_(builder.shl(block, integer(KEPT_LANES)), bits))
-        builder.position_at_end(after)
-        builder.ret(integer(-1))
-
-    return write
+    before, head, some, look, found, after = (
+        builder.block, *(builder.append_basic_block(name) for name in ("head", "some", "look", "found", "after")),
+    )  # fmt: skip
+    start = builder.ashr(begin, integer(5))
+    builder.branch(head)
+    builder.position_at_end(head)
+    block = builder.phi(I64)
+    block.add_incoming(start, before)
+    first = builder.shl(block, integer(5))
+    builder.cbranch(builder.icmp_signed("<", first, end), some, after)
+    builder.position_at_end(some)
+    following = builder.add(block, integer(1))
+    bits = _within(builder, first, begin, end, KEPT_LANES)
+    bits = builder.and_(bits, builder.load(builder.gep(alive, [block])))
+    builder.cbranch(builder.icmp_signed("!=", bits, integer(0)), look, head)
+    builder.position_at_end(look)
+    bits = builder.and_(bits, close_lanes(first))
+    builder.cbranch(builder.icmp_signed("!=", bits, integer(0)), found, head)
+    for block_before in (some, builder.block):
+        block.add_incoming(following, block_before)
+    builder.position_at_end(found)
+    builder.ret(builder.or_(builder.shl(block, integer(KEPT_LANES)), bits))
+    builder.position_at_end(after)
+    builder.ret(integer(-1))
 
 
 if JIT:
@@ -355,32 +360,38 @@ if JIT:
         return [builder.extract_value(table.shape, i) for i in range(2)]
 
     @intrinsic
-    def _copy_kept(_, copy, numbers, codes, span, uses, limit, orders):  # type: ignore[no-untyped-def]
+    def _copy_kept(_, copy, numbers, count, codes, span, uses, limit, orders):  # type: ignore[no-untyped-def]
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            to, order = (array_struct(context, builder, sig.args[i], args[i]) for i in (0, 6))
+            to, order = (array_struct(context, builder, sig.args[i], args[i]) for i in (0, 7))
             vectors, width = _shape(builder, to)
-            begin, end = (builder.extract_value(args[3], i) for i in (0, 1))
+            begin, end = (builder.extract_value(args[4], i) for i in (0, 1))
             room = builder.add(builder.sub(end, begin), integer(LANES))
             whole = builder.and_(builder.add(end, integer(LANES - 1)), integer(-LANES))
             inside(context, builder, begin, integer(1), whole)
-            inside(context, builder, integer(0), room, width)
-            inside_array(context, builder, sig.args[1], args[1], integer(0), room)
-            inside_array(context, builder, sig.args[2], args[2], integer(0), builder.mul(whole, vectors))
-            inside_array(context, builder, sig.args[4], args[4], integer(0), whole)
-            data = [data_pointer(context, builder, sig.args[i], args[i]) for i in (1, 2, 4)]
+            inside(context, builder, args[2], room, width)
+            inside_array(context, builder, sig.args[1], args[1], args[2], room)
+            inside_array(context, builder, sig.args[3], args[3], integer(0), builder.mul(whole, vectors))
+            inside_array(context, builder, sig.args[5], args[5], integer(0), whole)
+            which, of, used = (data_pointer(context, builder, sig.args[i], args[i]) for i in (1, 3, 5))
             write = _write_copy(context.codegen()._tm_features)
-            given = to.data, vectors, width, *data[:2], begin, end, data[2], args[5], order.data
+            given = to.data, vectors, width, which, args[2], of, begin, end, used, args[6], order.data
             return call_own(builder, "linmax_copy_kept", I64, write, *given)
 
         two = types.UniTuple(int64, 2)
-        return int64(int8[:, ::1], int32[::1], int8[::1], two, int32[::1], int64, int64[::1]), codegen
+        return int64(int8[:, ::1], int32[::1], int64, int8[::1], two, int32[::1], int64, int64[::1]), codegen
 
     @kernel(hot=True)
     def copy_kept(
-        copy: np.ndarray, numbers: np.ndarray, codes: np.ndarray, span: tuple[int, int], uses: np.ndarray, limit: int
+        copy: np.ndarray,
+        numbers: np.ndarray,
+        count: int,
+        codes: np.ndarray,
+        span: tuple[int, int],
+        uses: np.ndarray,
+        limit: int,
     ) -> int:
         """See `plain_copy_kept`."""
-        return _copy_kept(copy, numbers, codes, span, uses, limit, ORDERS)
+        return _copy_kept(copy, numbers, count, codes, span, uses, limit, ORDERS)
 
     @intrinsic
     def next_kept(_, sums, copy, tables, slack, span, alive):  # type: ignore[no-untyped-def]

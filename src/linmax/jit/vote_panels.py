@@ -149,15 +149,13 @@ def bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
 
 
 def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any, tables: Any, totals: Any) -> None:
-    """Of four weights the first two and the last two: none, either or both, as the bits of the lane's number say."""
+    """Of four weights the subsets of the first three, and the same with the last."""
     four, whole_four = ir.VectorType(DOUBLE, 4), ir.VectorType(I64, 4)
-    pairs = [ir.Constant(ir.VectorType(I32, 4), [first, first + 2, first, first + 2]) for first in (0, 1)]
-    all_eight = ir.Constant(ir.VectorType(I32, 8), list(range(8)))  # the four, then what the pairs add up to
-    places = ((8, 0, 1, 4), (8, 2, 3, 5))  # 8: nothing
-    subsets = [
-        ir.Constant(ir.VectorType(I32, LANES), [two[entry >> 2 * late & 3] for entry in range(LANES)])
-        for late, two in enumerate(places)
+    members = [
+        ir.Constant(ir.VectorType(I32, 8), [which if entry >> which & 1 else 4 for entry in range(8)])  # 4: nothing
+        for which in range(3)
     ]
+    last, joined = (ir.Constant(ir.VectorType(I32, len(lanes)), lanes) for lanes in ([3] * 8, list(range(LANES))))
     narrow = builder.icmp_signed("<=", groups, integer(NARROW))
     bits = builder.select(narrow, ir.Constant(I16, 5), ir.Constant(I16, 8))
     low_part = builder.select(narrow, ir.Constant(I16, 31), ir.Constant(I16, 255))
@@ -175,14 +173,16 @@ def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any,
         )
         off = magnitudes(builder.fsub(scaled, builder.sitofp(steps, four)))
         steps = builder.trunc(steps, ir.VectorType(I16, 4))
-        both = builder.add(*(builder.shuffle_vector(steps, steps, two) for two in pairs))
-        known = builder.shuffle_vector(steps, both, all_eight)
-        total = builder.add(*(builder.shuffle_vector(known, ir.Constant(known.type, None), two) for two in subsets))
-        low = builder.and_(total, broadcast(builder, low_part, LANES))
-        high = builder.ashr(total, broadcast(builder, bits, LANES))
-        digits = builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(I32, TABLE), list(range(TABLE))))
-        there = vector_pointer(builder, tables, builder.mul(group, integer(TABLE)), TABLE)
-        builder.store(builder.trunc(digits, ir.VectorType(I8, TABLE)), there, align=1)
+        none = ir.Constant(steps.type, None)
+        early = builder.add(*(builder.shuffle_vector(steps, none, which) for which in members[:2]))
+        early = builder.add(early, builder.shuffle_vector(steps, none, members[2]))
+        late = builder.add(early, builder.shuffle_vector(steps, steps, last))
+        lows = [builder.and_(half, broadcast(builder, low_part, 8)) for half in (early, late)]
+        highs = [builder.ashr(half, broadcast(builder, bits, 8)) for half in (early, late)]
+        for place, halves in enumerate((lows, highs)):
+            digits = builder.trunc(builder.shuffle_vector(*halves, joined), ir.VectorType(I8, LANES))
+            to = builder.add(builder.mul(group, integer(TABLE)), integer(place * LANES))
+            builder.store(digits, vector_pointer(builder, tables, to, LANES), align=1)
         return [builder.fadd(all_, more) for all_, more in zip(so_far, (magnitudes(scaled), off), strict=True)]
 
     def whole(first: Any, so_far: list[Any]) -> list[Any]:
