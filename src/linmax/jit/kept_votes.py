@@ -10,6 +10,7 @@ The functions ``plain_...`` define the results; they run when the compiler is of
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -294,7 +295,7 @@ def _write_next(features: str) -> Any:
                 builder.store(total, vector_pointer(builder, sums, place, LANES), align=2)
             return totals
 
-        def close_lanes(first: Any, count: int) -> Any:
+        def close_lanes(count: int, first: Any) -> Any:
             """Bits of the lanes in which row 0 leads the others by at most ``slack``; count 0: any number of rows."""
             each = _Sums(builder, features, builder.gep(copy, [first]), width, tables, groups)
             numbers = [integer(row) for row in range(count or 2)]
@@ -319,9 +320,9 @@ def _write_next(features: str) -> Any:
             case = builder.append_basic_block("case")
             choice.add_case(integer(count), case)
             builder.position_at_end(case)
-            _first_of(builder, begin, end, alive, lambda first, count=count: close_lanes(first, count))
+            _first_of(builder, begin, end, alive, partial(close_lanes, count))
         builder.position_at_end(other)
-        _first_of(builder, begin, end, alive, lambda first: close_lanes(first, 0))
+        _first_of(builder, begin, end, alive, partial(close_lanes, 0))
 
     return write
 
