@@ -59,6 +59,8 @@ def review(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests, compiled; arguments after -- go to pytest."""
     install(session, "dev", "docs")
+    if not session.posargs:
+        session.run("python", "tests/compile_first.py")
     session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
 
 
@@ -66,7 +68,9 @@ def tests(session: nox.Session) -> None:
 def checked(session: nox.Session) -> None:
     """Compiled functions on small data, and on data of any kind, with all bounds checked."""
     install(session, "dev")
-    session.run("python", "-m", "pytest", "-n", "auto", "-m", "small or fuzz", "tests", env={"NUMBA_BOUNDSCHECK": "1"})
+    bounds = {"NUMBA_BOUNDSCHECK": "1"}
+    session.run("python", "tests/compile_first.py", env=bounds)
+    session.run("python", "-m", "pytest", "-n", "auto", "-m", "small or fuzz", "tests", env=bounds)
 
 
 @nox.session

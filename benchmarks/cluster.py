@@ -10,8 +10,8 @@ speed    seconds a pass on 1 and 2 workers and on one core without a cluster, ov
          the cost model (`linmax.cluster.costs`) makes of constants measured on the smallest and the largest job; then
          the model on paper, up to 10^12 examples.
 fixed    seconds of a pass that remain when the rows go to zero: 32, 128 and 512 shards of two rows, 10 classes, 100,000
-         names, in this process and on 1 and 2 workers, those of workers and driver apart; then the model's curve up to
-         64 workers.
+         names, in this process and on 1 and 2 workers, those of workers and driver apart, and the processor time of
+         this process; then the model's curve up to 64 workers.
 memory   peak memory of the workers over shards of growing size.
 network  seconds of a pass on two workers in network namespaces, with lines of 100 and 20 Mbit/s (tc), beside
          what the cost model adds for moving; needs root, and is left out with a word where that is not permitted.
@@ -248,22 +248,28 @@ def fixed(screen: Console, shards: int = 32, passes: int = 9) -> dict[str, Any]:
     for batch in stream(list(made(60_000, 0)), model=model):
         model.learn(batch)
     parts = [list(made(2, 1 + seed))[:2] for seed in range(shards)]
-    table = Table("where", "shards", "seconds", "workers", "driver", title="a pass over shards of two rows")
+    table = Table("where", "shards", "seconds", "workers", "driver", "CPU", title="a pass over shards of two rows")
     found: dict[str, dict[str, float]] = {}
     with cluster.connect("local:1") as one, cluster.connect("local:2") as two:
         for count in (shards, 4 * shards, 16 * shards):
             some = [parts[place % shards] for place in range(count)]
             for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
                 plan = RunPlan(count, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}-{count}")
-                job = Job(shards_of(some), plan, None, None, workers_of(client))
-                job.run(job.start(model, passes), passes)
+                spent = []  # processor time of this process, in which a busy machine does not show
+                for many in (2, passes):
+                    job = Job(shards_of(some), plan, None, None, workers_of(client))
+                    given, began = job.start(model, many), time.process_time()
+                    job.run(given, many)
+                    spent.append(time.process_time() - began)
                 later = job.result.passes[2:]  # in the first pass the workers get the model
                 seconds, working = (
                     float(np.median(list(times)))
                     for times in ((one.learning + one.mixing for one in later), (one.working for one in later))
                 )
-                found[f"{name}, {count} shards"] = {"seconds": seconds, "workers": working}
-                table.add_row(name, f"{count}", f"{seconds:.3f}", f"{working:.3f}", f"{seconds - working:.3f}")
+                cpu = (spent[1] - spent[0]) / (passes - 2)
+                found[f"{name}, {count} shards"] = {"seconds": seconds, "workers": working, "cpu here": cpu}
+                told = (f"{number:.3f}" for number in (seconds, working, seconds - working, cpu))
+                table.add_row(name, f"{count}", *told)
     screen.print(table)
     return found | {"curve": curve(screen, model, found, shards)}
 

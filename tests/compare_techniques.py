@@ -28,7 +28,7 @@ from linmax.techniques.recycling import Recycled
 from linmax.techniques.selecting import Selected
 from linmax.techniques.stacking import Stacked
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, Voted
-from reference import Alma, Hypothesis, LinearMax, Multiplicative, Sasb, Vector, doubt, total
+from reference import Alma, Hypothesis, LinearMax, Multiplicative, Sasb, Vector, doubt
 from reference_techniques import Average, Combine, Explore, Recycle, Select, Stack, Vote
 
 __all__ = ["Watchful", "assert_same_hypothesis", "case_of", "follow_technique", "slow_of"]
@@ -71,13 +71,21 @@ class Watchful(LinearMax):
         if len(classes) < 2 or ((weights == weights[:1]).all() and not self.updates):
             return
         width = min(len(weights), x.shape[1])
-        terms = [weights[:width] * x[j, :width] for j in classes]
-        scored = sorted((total(some), sorted(some[some != 0.0].tolist())) for some in terms)
+        terms = (x[classes, :width] * weights[:width]).tolist()
+        scored = sorted((math.fsum(some), place) for place, some in enumerate(terms))
         size = largest * float(np.abs(x).max(initial=0.0))
-        for (low, some), (high, others) in pairwise(scored):
+        for (low, one), (high, other) in pairwise(scored):
             gap = high - low
-            if 0.0 < gap < 1e-12 * size or (gap == 0.0 and (self.crumbs or (self.rounded and some != others))):
+            if 0.0 < gap < 1e-12 * size or (
+                gap == 0.0 and (self.crumbs or (self.rounded and differ(terms, one, other)))
+            ):
                 doubt.smallest = min(doubt.smallest, gap / (size or 1.0))
+
+
+def differ(terms: list[list[float]], one: int, other: int) -> bool:
+    """Whether two classes have other terms than each other, whatever their order."""
+    first, second = (sorted(filter(None, terms[place])) for place in (one, other))
+    return first != second
 
 
 @contextmanager

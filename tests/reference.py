@@ -75,10 +75,10 @@ class Doubt:
 
     def note(self, terms: npt.ArrayLike) -> None:
         values = np.asarray(terms, dtype=float)
-        magnitudes = np.abs(values[values != 0.0])
-        if magnitudes.size == 0 or _sums_exactly(magnitudes, self.products):
-            return
-        self.smallest = min(self.smallest, abs(total(values)) / total(magnitudes))
+        size = total(np.abs(values))
+        share = abs(total(values)) / size if size else math.inf
+        if share < self.smallest and not _sums_exactly(np.abs(values[values != 0.0]), self.products):
+            self.smallest = share
 
 
 def _sums_exactly(magnitudes: Vector, products: bool = False) -> bool:
@@ -621,8 +621,7 @@ class LinearMax:
     def decide(self, weights: Vector, x: Vector, without: int = -1) -> int:
         """The class that linear weights choose for x, close calls noted."""
         x = fitted(x, len(weights))
-        scores = np.array([total(weights * row) for row in x])
-        first = self.best_of(scores, without)
+        first = self.best_of(np.array(list(map(math.fsum, (x * weights).tolist()))), without)
         for other in self.known:
             if other not in (first, without):
                 doubt.note(weights * (x[first] - x[other]))

@@ -762,7 +762,7 @@ class Select(_Host):
 
 
 class Explore(_Host):
-    """B-B: with probability gamma the class tried is drawn from those known, else it is B's prediction.
+    """B-L: with probability gamma the class tried is drawn from those known, else it is L's prediction.
 
     B plays a trial if the class tried is right, if two classes are known, or if the label is a new class; of more than
     two classes that tie at the top only if the class was drawn.

@@ -194,9 +194,11 @@ def test_the_tasks_are_the_same_everywhere():
     sessions = re.findall(
         r"^@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE
     )
-    called = re.search(r"^tasks=\((.*)\)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE)[1].split()
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    called = " ".join(map("".join, re.findall(r"^\w+=\((.*)\)$| -s (\w+)", script, re.MULTILINE))).split()
     chapter = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## The rooms")[0]
-    assert called == sessions == re.findall(r"^\| `(\w+)` \|", chapter, re.MULTILINE)
+    assert sessions == re.findall(r"^\| `(\w+)` \|", chapter, re.MULTILINE)
+    assert sorted(called) == sorted(sessions)
 
 
 def test_every_python_that_is_promised_is_tried():

@@ -308,6 +308,13 @@ def test_bad_input_is_named(call: Callable[[], float], words: str) -> None:
         call()
 
 
+def test_what_is_no_number_is_named() -> None:
+    with pytest.raises(TypeError, match="radius must be a number, got 'wide'"):
+        bounds.perceptron("wide", 1, 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="noise must be a number, got None"):
+        bounds.perceptron(1, 1, 1, noise=None)  # type: ignore[arg-type]
+
+
 # -- no rule breaks its bound ----------------------------------------------------------------------------
 
 

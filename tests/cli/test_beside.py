@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
@@ -37,6 +38,7 @@ def files(folder: Path) -> dict[str, str]:
     texts = {
         "votes.csv": "a,b,c,label\n" + "".join(f"{c},{c},{words[0] % 3},{c}\n" for c, _, words in rows[:1000]),
         "rows.csv": "x,y,class\n" + "".join(f"{c + x},{x},c{c}\n" for c, x, _ in rows),
+        "mixed.csv": "x,y,class\n" + "".join(f"{c + x},w{words[0]},c{c}\n" for c, x, words in rows),
         "rows.svm": "".join(f"{c} {' '.join(f'{w}:{x:.3f}' for w in sorted(words))}\n" for c, x, words in rows),
         "rows.vw": "".join(f"{c} | {' '.join(f'w{w}' for w in words)}\n" for c, _, words in rows),
         "rows.tsv": "".join(f"c{c}\t{' '.join(f'w{w}' for w in words)}\n" for c, _, words in rows),
@@ -57,12 +59,13 @@ def listed(entries: tuple[str, ...]) -> set[str]:
         (["demo", "--no-plot", "--trials", "3000"], demo.DEMO_KERNELS),
         (["fuse", "votes.csv"], fuse.FUSE_KERNELS),
         (["learn", "rows.csv", "--label", "class"], learn.LEARN_KERNELS["csv"]),
+        (["learn", "mixed.csv", "--label", "class"], learn.WORDED_TABLE),
         (["learn", "rows.svm"], learn.LEARN_KERNELS["svmlight"]),
         (["learn", "rows.vw"], learn.LEARN_KERNELS["vw"]),
         (["learn", "rows.tsv", "--format", "text"], learn.LEARN_KERNELS["text"]),
         (["learn", "rows.jsonl"], learn.LEARN_KERNELS["jsonl"]),
     ],
-    ids=["demo", "fuse", "csv", "svmlight", "vw", "text", "jsonl"],
+    ids=["demo", "fuse", "csv", "mixed", "svmlight", "vw", "text", "jsonl"],
 )
 def test_what_is_listed_is_needed(
     command: list[str], entries: tuple[str, ...], in_a_process: Callable[..., Any], tmp_path: Path
@@ -74,6 +77,30 @@ def test_what_is_listed_is_needed(
     assert listed(entries) <= set(used)
     if command[-1] not in ("rows.jsonl", "text"):
         assert listed(entries) == set(used)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "entries"),
+    [
+        ("x,y,class\n1.5,2,a\n2.5,1,b\n", [], learn.LEARN_KERNELS["csv"]),
+        ("x,y,class\n1.5,u,a\n2.5,v,b\n", [], learn.WORDED_TABLE),
+        ("x,y,class\n1.5,u,a\n2.5,v,b\n", ["--ignore", "y"], learn.LEARN_KERNELS["csv"]),
+        ("x,y,class\n1.5,2,a\n2.5,1,b\n", ["--categorical", "y"], learn.WORDED_TABLE),
+        ("1.5,2,a\n2.5,1,b\n", ["--no-header", "--label", "3"], learn.LEARN_KERNELS["csv"]),
+        ("1.5,2,3\n2.5,1,4\n", [], learn.LEARN_KERNELS["csv"]),
+    ],
+    ids=["numbers", "words", "ignored", "categorical", "no header", "cannot be read"],
+)
+def test_a_table_tells_what_it_needs(
+    text: str, options: list[str], entries: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    parser = argparse.ArgumentParser()
+    learn.configure(parser)
+    monkeypatch.setattr(learn, "compile_beside", asked.append)
+    (tmp_path / "rows.csv").write_text(text, encoding="ascii")
+    learn._prepare(parser.parse_args([str(tmp_path / "rows.csv"), *options]))
+    assert asked == [entries]
 
 
 def test_entries_are_claimed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

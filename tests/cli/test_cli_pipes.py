@@ -189,7 +189,8 @@ def test_a_full_disk(output: list[str], model: Path) -> None:
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999)); from linmax.cli import main; "
     )
     code += f"sys.exit(main({[*output, *(['--learner', 'perceptron'] if output[0] == 'learn' else [])]!r}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    # -B: Python itself would leave half of a module's bytecode behind, if that were not there yet.
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 2
     assert f"linmax: error: {output[-1] if output[0] == 'predict' else output[3]}: File too large\n" in done.stderr
     assert Path("m").read_bytes() == before
@@ -200,3 +201,31 @@ def test_a_full_disk(output: list[str], model: Path) -> None:
 def test_the_status_reaches_the_shell(module: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", module, "learn", "nothing.vw"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 2
+
+
+def test_a_named_pipe_is_opened_once_and_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "".join(f"{'ab'[i % 2]} |f w{i % 2} x{i % 50}\n" for i in range(12_000))
+    Path("data.vw").write_text(text)
+    fast = ["--learner", "perceptron", "--quiet"]
+    assert main(["learn", "data.vw", *fast, "--model", "whole"]) == 0
+    os.mkfifo("pipe")
+    writer = [sys.executable, "-c", "open('pipe', 'w').write(open('data.vw').read())"]
+    command = ["learn", "pipe", "--format", "vw", *fast, "--model", "piped", "--checkpoint", "kept", "--every", "1000"]
+    with running(*command) as process, subprocess.Popen(writer) as feeding:
+        try:
+            process.communicate(timeout=SECONDS)
+        finally:
+            feeding.kill()
+    assert process.returncode == 0
+    assert StreamModel.load("piped").trials == 12_000
+    assert Path("piped").read_bytes() == Path("whole").read_bytes()
+
+
+def test_a_named_pipe_is_read_once_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    assert main(["learn", "pipe", "--passes", "2"]) == 2
+    assert "pipe, a pipe, can be read once only; write it to a file for more passes" in capsys.readouterr().err

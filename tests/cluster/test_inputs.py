@@ -13,6 +13,8 @@ from linmax import cluster
 from linmax.cluster import versions
 from linmax.cluster.addresses import listed, parts_of
 from linmax.cluster.dask_workers import OnDask
+from linmax.cluster.fusing import _refuse_other_rows
+from linmax.cluster.vote_tables import look_at_votes
 from linmax.cluster.workers import Here
 
 pd = pytest.importorskip("pandas")
@@ -224,3 +226,49 @@ def test_a_broken_connection_to_the_scheduler_is_called_that():
 
         with pytest.raises(ConnectionError, match="the scheduler at tcp://far:8786 has gone away"):
             versions.refuse_other_versions(OnDask(Broken()))
+
+
+# -- rows that are left out --------------------------------------------------------------------------------------------
+
+ROWS = ["1 1:1", "2 2:1", "1 1:1 3:1", "2 2:1 3:1"] * 10
+
+
+def test_every_row_of_a_collection_has_an_answer_or_none_has():
+    bag = pytest.importorskip("dask.bag")
+    model = cluster.DaskClassifier("perceptron").fit([ROWS])
+    for wrong, told in ((["1 1:1", "1 one:two", "2 2:1"], "line 2"), (["1 1:1", "", "2 2:1"], "3 lines are 2 rows")):
+        asked = bag.from_sequence(wrong, npartitions=1)
+        for answers in (model.predict(asked), model.predict_proba(asked)):
+            with pytest.raises(ValueError, match=told):
+                answers.compute(scheduler="synchronous")
+        with pytest.raises(ValueError, match=told):
+            model.predict(wrong)
+
+
+def test_fusing_warns_of_rows_that_cannot_be_read(tmp_path):
+    models = {name: cluster.fit(name, [ROWS]).model for name in ("perceptron", "pa")}
+    for store in (None, tmp_path / "scores"):
+        with pytest.warns(UserWarning, match=r"shard 1: Lines, line 41: .*; 2 rows could not be read and are left out"):
+            fusion = cluster.fuse(models, [ROWS, [*ROWS, "no good", "1 x:y"]], store=store)
+        assert fusion.report().online.trials == 80
+
+
+def test_models_that_read_different_rows_are_not_fused():
+    _refuse_other_rows({"one": [2, 3, 4], "other": [2, 3, 4]})
+    with pytest.raises(ValueError, match="of the models 'one' and 'other' only 'other' can read row 3"):
+        _refuse_other_rows({"one": [2, 4], "other": [2, 3, 4]})
+
+
+def test_classes_of_scores_are_those_of_all_tables():
+    two = {"r:x": [0.9, 0.1], "r:y": [0.1, 0.9], "label": ["x", "y"]}
+    three = two | {"r:z": [0.0, 0.0]}
+    assert look_at_votes([two, three], {}).rated == look_at_votes([three, two], {}).rated == ["x", "y", "z"]
+
+
+def test_a_table_without_rows_says_nothing_about_columns(tmp_path):
+    full, empty = tmp_path / "full.csv", tmp_path / "empty.csv"
+    full.write_text("colour,x,class\n" + "red,1.5,p\ngreen,-1,q\n" * 5)
+    empty.write_text("colour,x,class\n")
+    result = cluster.fit("perceptron", [full, empty])
+    assert result.notes == cluster.fit("perceptron", [full]).notes
+    assert result.passes[0].trials == 10

@@ -401,7 +401,6 @@ def test_the_command_fuses_tables_on_a_cluster(tmp_path, capsys):
     new = columns_of(NEW)
     np.testing.assert_array_equal(VoteFusion.load(model).predict_proba(new), expected.predict_proba(new))
     for wrong, reason in [
-        (given, "2 tables are learned in parallel by --cluster"),
         ([*given[:2], "--resume"], "--resume goes with --cluster"),
         ([*given, "--cluster", "local:1", "--shuffle", "1"], "--shuffle needs one table in order"),
         ([*given, "--cluster", "local:0"], "cluster must be 'local'"),

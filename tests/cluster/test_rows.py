@@ -11,6 +11,7 @@ from linmax import cluster
 from linmax.cluster import held as holding
 from linmax.cluster.groups import RunPlan
 from linmax.cluster.held import Held
+from linmax.cluster.merge_rows import merge_rows
 from linmax.cluster.mixing import Job
 from linmax.cluster.rows import ModelRows, few_rows_change
 from linmax.cluster.shards import shards_of
@@ -30,9 +31,9 @@ def lines(seed, count, of=NAMES):
         yield f"{int(np.argmax(x @ PLANE[index]))} {row}"
 
 
-def learned(learner, scale="none", rows=400):
+def learned(learner, scale="none", rows=400, of=NAMES):
     model = StreamModel(learner, scale=scale)
-    for batch in linmax.stream(list(lines(0, rows)), model=model):
+    for batch in linmax.stream(list(lines(0, rows, of)), model=model):
         model.learn(batch)
     return model
 
@@ -49,6 +50,10 @@ def mixed(model, parts, passes, count=1, mix="uniform", **given):
 
 def arrays(model):
     return {name: array.tobytes() for name, array in model.state()[1].items()}
+
+
+def stored(rows):
+    return {name: array.tobytes() for name, array in rows.stored.items()}
 
 
 def scores(model):
@@ -70,6 +75,20 @@ def test_rows_give_what_whole_models_give(learner, scale, mix, monkeypatch):
     np.testing.assert_allclose(scores(by_rows), scores(entire), rtol=1e-9, atol=1e-9)
     assert (by_rows.trials, by_rows.updates, by_rows.mistakes) == (entire.trials, entire.updates, entire.mistakes)
     assert arrays(by_rows) != arrays(entire)  # the attributes that nobody met have kept their bits
+
+
+def test_what_was_learned_before_by_the_same_worker_changes_nothing():
+    """Not even whether attributes are words or numbers, which is told by how many of them were met."""
+    model, parts = learned("pa-i", "auto", of=60), [list(lines(seed, 4, of=60)) for seed in range(1, 41)]
+    busy = Held(0, model.state())
+    first = [busy.learn(part, {}, by_rows=True)[0] for part in parts]
+    assert stored(first[-1]) == stored(Held(0, model.state()).learn(parts[-1], {}, by_rows=True)[0])
+    mixture = merge_rows(busy.base(), first[:4], np.full(4, 0.25), "log")
+    fresh = Held(0, model.state())
+    for held in (busy, fresh):
+        held.advance(mixture)
+    (again, _), (once, _) = (held.learn(parts[0], {}, by_rows=True) for held in (busy, fresh))
+    assert stored(again) == stored(once)
 
 
 def test_what_nobody_met_keeps_its_bits():
@@ -100,9 +119,7 @@ def test_a_shard_that_writes_backlogs_anew_leaves_nothing_behind():
     assert isinstance(rows, ModelRows)
     assert counts.trials == 12_000
     again, _ = held.learn(part, {}, by_rows=True)
-    assert {name: array.tobytes() for name, array in again.stored.items()} == {
-        name: array.tobytes() for name, array in rows.stored.items()
-    }
+    assert stored(again) == stored(rows)
     result = mixed(model, [part, list(lines(6, 3))], 2)
     copies = [StreamModel.from_state(*model.state()) for _ in range(2)]
     for copy, rows in zip(copies, [part, list(lines(6, 3))], strict=True):

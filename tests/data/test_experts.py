@@ -296,6 +296,11 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: experts(votes=3), TypeError, "votes must be an array with one row per trial, got int"),
     (lambda: experts(votes=[1, 2, 3]), ValueError, "votes must be .*got 1 at trial 0; one voter is"),
     (lambda: experts(votes=["a", "b"]), ValueError, "votes must be .*got 'a' at trial 0; one voter is"),
+    (
+        lambda: experts(votes=[["a", "b"], ["a", ("b", ["c"])]]),
+        TypeError,
+        r"votes: \('b', \['c'\]\) at trial 1, voter 1, is not hashable; a vote is one class",
+    ),
     (lambda: experts(votes=[["a", "b"], ["a"]]), ValueError, r"same length, got \['a'\] at trial 1; one voter"),
     (
         lambda: experts(votes=np.array([1, 2])),

@@ -150,8 +150,6 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 
 def text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(int(value))
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 

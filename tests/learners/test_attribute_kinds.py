@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from scipy import sparse
 
 import linmax
 from linmax import Learner, experts, run
+from linmax.data.arrays import no_instances
 from linmax.jit.compiling import JIT
+from linmax.learners.running_pool import RunningPool
 from linmax.models.sklearn import LinearMaxClassifier
 
 TRIALS = 700 if JIT else 40
@@ -47,6 +50,42 @@ def test_what_it_is_does_not_hang_on_the_array() -> None:
         dense, thin = (run("auto", experts(attributes=x), labels) for x in (rows, sparse.csr_array(rows)))
         assert dense.predictions.tolist() == thin.predictions.tolist()
         assert decided(dense.model.pool) == decided(thin.model.pool) == kind
+
+
+def played(rows: np.ndarray, labels: np.ndarray, thin: bool, cuts: list[int]) -> tuple[list[np.ndarray], RunningPool]:
+    """Predictions and scores of trials in parts, and the pool that learned from them."""
+    found, pool, shape = no_instances(len(rows))._replace(dense=rows, constant=1.0), RunningPool(), np.zeros(16, int)
+    if thin:
+        x = sparse.csr_array(rows)
+        parts = {"indptr": x.indptr.astype(np.int64), "indices": x.indices.astype(np.int32), "values": x.data}
+        found = found._replace(dense=rows[:, :0], **parts)
+    parts = [pool.play(shape, found, labels.astype(np.int32), *cut, 3) for cut in itertools.pairwise(cuts)]
+    return [np.concatenate(part) for part in zip(*parts, strict=True)], pool
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("first", [[0, 0], [0, 1], [2, 0], [2, 2]])
+def test_the_first_trials_are_learned_alike_together_and_alone(first: list[int]) -> None:
+    """Members that wait for the second trial, when it is at hand, learn what those do that cannot wait."""
+    for rows, labels in (numbers(trials=20), words(trials=20)):
+        labels = np.concatenate([first, labels[2:]])
+        for thin in (False, True):
+            (together, pool), (alone, other) = (played(rows, labels, thin, cuts) for cuts in ([0, 20], [*range(21)]))
+            for one, another in zip(together, alone, strict=True):
+                np.testing.assert_array_equal(one, another)
+            assert pool.arrays.keys() == other.arrays.keys()
+            for name, array in pool.arrays.items():
+                np.testing.assert_array_equal(array, other.arrays[name], err_msg=name)
+
+
+@pytest.mark.small
+def test_members_for_words_never_meet_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be needed for the first trials only is not compiled: it is four of twenty seconds of a first run."""
+    monkeypatch.setattr("linmax.learners.sparse_members.play_bayes", None)
+    monkeypatch.setattr("linmax.learners.sparse_members.play_linear", None)
+    for thin in (False, True):
+        _, pool = played(*numbers(trials=20), thin, [0, 20])
+        assert decided(pool) == "numbers"
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")

@@ -12,7 +12,7 @@ from linmax.jit.compiling import JIT
 from linmax.learners.votes import confusions, mixture
 from reference_learners import ReferenceVotes
 
-TRIALS = 120 if JIT else 24
+TRIALS = 80 if JIT else 24
 K = 4
 
 

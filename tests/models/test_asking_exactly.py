@@ -173,7 +173,7 @@ def test_evidence_is_that_of_the_compiled_code() -> None:
     for voter, name in enumerate(VOTERS):
         for vote, said in enumerate("abcd"):
             fusion.predict({name: [said]})
-            room = pool._room(4)
+            room = pool.room_for(4)
             told = room.store.values[room.ends[1] : room.ends[2]]
             expected = low[voter, vote] - low[voter, vote].mean()
             np.testing.assert_allclose(told, 0.3 * expected, atol=1e-12)

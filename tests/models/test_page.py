@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -145,3 +146,22 @@ def test_what_is_dark_or_narrow_is_for_the_screen_and_paper_has_all_colours_of_t
         "tr:nth-child(-n+3)",
     ):  # nor with no more than its first words
         assert what in paper.split("{break-after:avoid}")[0]
+
+
+def test_no_table_is_wider_than_a_phone(tmp_path: Path) -> None:
+    chromium, driver = shutil.which("chromium"), pytest.importorskip("playwright.sync_api")
+    if chromium is None:
+        pytest.skip("needs chromium on the PATH; apt-get install chromium")
+    table, labels = jury(300)
+    prices = dict.fromkeys(table, 1234.5)
+    page = tmp_path / "page.html"
+    linmax.VoteFusion().fit(table, labels).report(costs=prices).to_html(page)
+    with driver.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        phone = browser.new_page(viewport={"width": 390, "height": 800})
+        phone.goto(page.as_uri())
+        widths = "[...document.querySelectorAll('.scroll')].map(box => box.scrollWidth - box.clientWidth)"
+        beyond = phone.evaluate(widths)
+        browser.close()
+    assert len(beyond) >= 4
+    assert max(beyond) <= 0

@@ -95,6 +95,11 @@ def test_a_trace_draws_itself(tmp_path: Any) -> None:
     path = tmp_path / "curve.png"
     trace.plot(path)
     assert path.read_bytes().startswith(b"\x89PNG")
+    for bound in (80.0, np.full(100, 80.0)):
+        drawn = [line.get_ydata() for line in trace.plot(bound=bound).axes[0].lines]
+        assert any(len(y) > 90 and (np.asarray(y)[-90:] == 80.0).all() for y in drawn)
+    with pytest.raises(ValueError, match=r"one number, or one for each of the 100 trials, got shape \(40,\)"):
+        trace.plot(bound=np.full(40, 80.0))
 
 
 # -- options -------------------------------------------------------------------------------------------------
@@ -221,6 +226,16 @@ def test_classes_are_sorted_or_as_given() -> None:
     assert simple(["b", 1, "a"]).model.classes == ["b", 1, "a"]  # no order: as they come
     votes = experts(votes=[["x", "y"], ["x", "x"]])
     assert run("perceptron", votes, ["y", "w"]).model.classes == ["w", "x", "y"]
+
+
+@pytest.mark.small
+def test_classes_are_written_as_the_labels_are() -> None:
+    """Votes with gaps are numbers with fractions for NumPy and pandas, and name the same classes."""
+    votes = experts(votes=np.array([[0.0, 2.0], [np.nan, 1.0], [1.0, np.nan]]))
+    trace = run("perceptron", votes, np.array([0, 1, 1]))
+    assert [repr(name) for name in trace.model.classes] == ["0", "1", "2"]
+    assert trace.predictions.dtype.kind == "i"
+    assert run("perceptron", votes, np.array([0.0, 1.0, 1.0])).predictions.dtype.kind == "f"
 
 
 @pytest.mark.small

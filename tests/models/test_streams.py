@@ -27,6 +27,7 @@ from linmax.io.name_table import SERIAL
 from linmax.io.options import ReadOptions
 from linmax.io.refusals import Refusals
 from linmax.io.vocabulary import Vocabulary
+from linmax.jit.compiling import JIT
 
 
 def rows_of(data: bytes, kind: str, block: int = 1 << 16, rows: int = 4096, **options) -> tuple[list[tuple], Refusals]:
@@ -78,7 +79,7 @@ noise = st.text(st.sampled_from("0123456789:.-+e #|qid\tabnif,\"'"), max_size=25
 
 
 @pytest.mark.small
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if JIT else 40, deadline=None)
 @given(
     st.lists(st.one_of(svm_lines, noise), max_size=12),
     st.sampled_from([64, 100, 4096]),
@@ -165,7 +166,7 @@ vw_lines = st.builds(
 
 
 @pytest.mark.small
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if JIT else 40, deadline=None)
 @given(st.lists(st.one_of(vw_lines, noise), max_size=10), st.sampled_from([64, 4096]), st.sampled_from([1, 2, 4096]))
 @example(
     [
@@ -253,7 +254,7 @@ def test_vw_as_vowpal_wabbit_reads_it():
 
 
 @pytest.mark.small
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 if JIT else 30, deadline=None)
 @given(
     st.lists(
         st.builds(
@@ -282,7 +283,7 @@ cells = st.one_of(st.sampled_from(["red", "a b", '"x, y"', '"say ""no"""', "", "
 
 
 @pytest.mark.small
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 if JIT else 30, deadline=None)
 @given(
     st.lists(st.lists(cells, min_size=3, max_size=5), max_size=8),
     st.sampled_from([64, 4096]),
@@ -315,7 +316,7 @@ def test_tables(rows, block, end):
 
 
 @pytest.mark.small
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 if JIT else 30, deadline=None)
 @given(
     st.lists(st.tuples(st.text('ab",;\n\r |\t\u00e9', max_size=12), st.sampled_from("pq")), min_size=1, max_size=8),
     st.sampled_from([64, 4096]),

@@ -285,7 +285,7 @@ def test_cached_and_never_stale(in_a_process: Callable[..., Any], tmp_path: Path
     constants.write_text(pair + "RATE = 2.0\n")
 
     def play() -> tuple[dict[str, float], dict[str, int]]:
-        found = in_a_process(script)
+        found = in_a_process(script, PYTHONDONTWRITEBYTECODE="1")  # which Python would not renew within a second
         return {name: pair[0] for name, pair in found.items()}, {name: pair[1] for name, pair in found.items()}
 
     weights, hits = play()
@@ -389,6 +389,10 @@ def too_few(weights, memory, scalars, index, z, margin):  # type: ignore[no-unty
     return True
 
 
+def in_another_order(margin, weights, memory, scalars, index, z, params):  # type: ignore[no-untyped-def]
+    return False
+
+
 def opens_a_file(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
     with open("weights") as file:
         return len(file.read()) > 0
@@ -407,7 +411,6 @@ def calls_python(weights, memory, scalars, index, z, margin, params):  # type: i
         (list_method, "weights.append(1.0)", "append"),
         (nothing_returned, "weights[0] = 1.0", "does not return True or False on every path"),
         (text_returned, 'return "yes"', "to bool"),
-        (too_few, "def too_few", "7 argument types given, but function takes 6"),
         (opens_a_file, "", "with"),
         (calls_python, "plain_perceptron.__name__", ""),
     ],
@@ -458,7 +461,17 @@ def test_the_line_of_a_cell() -> None:
         ),
         (lambda: rule(3), TypeError, "rule must be a function written in Python, got 3"),
         (lambda: rule(plain_perceptron, start=math.nan), ValueError, "start must be finite, got nan; try 0"),
-        (lambda: rule(plain_perceptron, reach=math.nan), ValueError, "reach must be a number, got nan; try 0"),
+        (lambda: rule(plain_perceptron, reach=math.nan), ValueError, "reach must be a number >= 0, got nan; try 0"),
+        (lambda: rule(plain_perceptron, reach=-1.0), ValueError, "reach must be a number >= 0, got -1.0; try 0"),
+        (lambda: rule(plain_perceptron, reach="far"), ValueError, "reach must be a number >= 0, got 'far'; try 0"),
+        (lambda: rule(plain_perceptron, parameters=["rate"]), TypeError, "parameters must be names with defaults"),
+        (
+            lambda: rule(too_few),
+            TypeError,
+            "rule 'too_few' must take weights, memory, scalars, index, z, margin, params, in this order; it takes "
+            "weights, memory, scalars, index, z, margin$",
+        ),
+        (lambda: rule(in_another_order), TypeError, "in this order; it takes margin, weights, memory"),
         (lambda: rule(plain_perceptron, slots=("x",)), TypeError, "slots must be a number, got 'x'"),
         (lambda: rule(plain_perceptron, scalars=(math.inf,)), ValueError, "scalars must be finite, got inf"),
         (lambda: rule(plain_perceptron, bounded="no"), TypeError, "bounded must be True or False, got 'no'"),

@@ -64,6 +64,23 @@ class TestOurs:
             with pytest.raises(ServiceError, match="404"):
                 client.ask_to_delete("life")
 
+    def test_a_connection_that_was_closed_while_idle_is_not_taken_for_a_model(self, server):
+        with Client(server.address) as client:
+            client.models()
+            client._own.connection.sock.shutdown(socket.SHUT_RDWR)  # as the service does after some idle seconds
+            assert client.create("rested", "perceptron")["name"] == "rested"
+            word = client.ask_to_delete("rested")
+            client._own.connection.sock.shutdown(socket.SHUT_RDWR)
+            client.delete("rested", word)
+
+        async def rested():
+            async with AsyncClient(server.address) as client:
+                await client.models()
+                client._idle[0][1].transport.abort()
+                return await client.create("rested", "perceptron")
+
+        assert asyncio.run(rested())["name"] == "rested"
+
     def test_async(self, server):
         async def crowd():
             async with AsyncClient(server.address) as client:

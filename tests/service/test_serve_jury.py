@@ -339,7 +339,7 @@ class TestAsk:
                 ({"costs": costs | {"v0": -1.0}}, "costs", "'v0' must be >= 0, got -1"),
                 ({"costs": {"v0": 1.0}}, "costs", "'v1' has none"),
                 ({"costs": costs | {"eve": 1.0}}, "costs", "'eve' is not a known voter"),
-                ({"costs": costs | {"v0": None}}, "costs[...]", "Expected `float`"),
+                ({"costs": costs | {"v0": None}}, "costs['v0']", "Expected `float`"),
                 ({"voters": ["eve"]}, "voters", "'eve' is not a known voter"),
                 ({"attributes": {"rain": 1.0}}, "attributes", "must be absent"),
             ):

@@ -1,4 +1,4 @@
-"""Right or wrong alone: B-B through every interface, and its bound in the mean."""
+"""Right or wrong alone: B-L through every interface, and its bound in the mean."""
 
 from __future__ import annotations
 

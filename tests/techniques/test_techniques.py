@@ -28,9 +28,10 @@ from linmax import (
     vote,
     vr_combine,
 )
-from linmax.jit.compiling import JIT
+from linmax.jit.compiling import CHECKED, JIT
 
 TRIALS = 25 if JIT else 8
+KINDS_EACH = 2 if JIT and not CHECKED else 1  # kinds of instances that a pair of rule and technique meets
 PROBLEMS = problems(TRIALS)
 compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
 
@@ -93,16 +94,16 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_equals_reference_over_every_rule(case: Case) -> None:
     kinds = cycle(PROBLEMS)
-    for _ in range(CASES.index(case) * (3 if JIT else 1) * len(TECHNIQUES) % len(PROBLEMS)):
+    for _ in range(CASES.index(case) * KINDS_EACH * len(TECHNIQUES) % len(PROBLEMS)):
         next(kinds)  # every rule meets other pairs of technique and kind of instance
     agreed = 0
     for technique in TECHNIQUES.values():
-        for _ in range(3 if JIT else 1):
+        for _ in range(KINDS_EACH):
             kind = next(kinds)
             if case.rule.matrix and kind == "one instance":
                 kind = next(kinds)  # its labels cancel: only rounding is left of the weights
             agreed += follow_technique(technique(case.rule), PROBLEMS[kind])
-    assert agreed > 0.75 * len(TECHNIQUES) * (3 if JIT else 1) * TRIALS  # few close calls, or nothing was tested
+    assert agreed > 0.75 * len(TECHNIQUES) * KINDS_EACH * TRIALS  # few close calls, or nothing was tested
 
 
 @pytest.mark.small

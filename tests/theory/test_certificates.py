@@ -465,6 +465,8 @@ def test_where_theory_is_silent() -> None:
         (lambda: certify_rows([[math.nan]]), "finite"),
         (lambda: certify_rows([[1.0], [2.0]], [0]), "one trial a row"),
         (lambda: certify_rows([[1.0]], learner="sasb"), "no bound from data is known for sasb"),
+        (lambda: certify_rows([[1.0]], learner="pa-i(0.1)"), "its bound is on mistakes, not on updates"),
+        (lambda: certify_rows([[1.0]], learner="romma"), "for romma: it is known for separable trials only"),
         (lambda: certify_rows([[1.0]], learner="winnow(2, threshold=3)"), "no bound from data is known"),
         (lambda: certify_rows([[1.0]], learner="A-perceptron"), "no bound is known for A-perceptron"),
         (lambda: certify_rows([[1.0]], most_rows=0), "most_rows must be >= 1"),
@@ -482,3 +484,35 @@ def test_where_theory_is_silent() -> None:
 def test_bad_input_is_named(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("learner", ["B-perceptron", "B(gamma=0.5)-winnow(1.1)", "B(gamma=1)-perceptron"])
+def test_a_bound_that_lucky_draws_alone_would_keep_is_vacuous(learner: str) -> None:
+    """Of labels at random nothing is learned; some of the classes drawn are right all the same."""
+    random = np.random.default_rng(0)
+    found = certify(
+        linmax.experts(votes=random.integers(0, 4, (60, 3)), classes=[0, 1, 2, 3]), random.integers(0, 4, 60), learner
+    )
+    assert found.bound < found.trials
+    assert found.bound >= found.most * (1 - 1e-9)
+    assert found.vacuous
+    assert "(vacuous)" in str(found)
+
+
+@pytest.mark.small
+def test_a_bound_in_the_mean_that_says_something() -> None:
+    votes = np.tile([[0, 1], [1, 2], [2, 0]], (400, 1))
+    found = certify(linmax.experts(votes=votes, thresholds=False), votes[:, 0], "B(gamma=0.3)-perceptron")
+    assert found.bound < found.most < found.trials
+    assert not found.vacuous
+
+
+@pytest.mark.small
+def test_an_alpha_next_to_one_is_not_rounded_to_it() -> None:
+    """Of equal attributes the first weights are the best: the smaller alpha, the smaller the bound."""
+    found = certify_rows([[1.0, 0.0], [0.0, 1.0]] * 30 + [[-1.0, -1.0]] * 2, learner="winnow")
+    assert found.alpha is not None
+    assert 1.0 < found.alpha < 1.00001
+    assert str(linmax.parse(found.learner)) == found.learner
+    assert "best alpha  1 (" not in str(found)

@@ -134,7 +134,7 @@ def check(instances: Experts, labels: list[Any], text: str) -> Certificate:
     assert found.mistakes is not None
     assert holds(found.mistakes, found.bound)
     assert not math.isnan(found.bound)
-    assert found.vacuous == (found.bound >= found.trials * (1 - 1e-9))
+    assert found.vacuous == (found.bound >= found.most * (1 - 1e-9))
     assert ("vacuous" in str(found)) >= found.vacuous
     assert found.bound == pytest.approx(again(found, text, rows_of(instances, labels)), rel=1e-9)
     return found

@@ -13,7 +13,10 @@ Vector = npt.NDArray[np.float64]
 
 def number(name: str, value: float) -> float:
     """Any number."""
-    given = float(value)
+    try:
+        given = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
     if math.isnan(given):
         raise ValueError(f"{name} must be a number, got nan")
     return given

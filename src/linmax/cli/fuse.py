@@ -1,8 +1,8 @@
 """Fuse the votes or scores in a table, on-line, and say whether it beats plurality and the best voter.
 
 VOTES is a table (CSV or TSV with a header, Parquet, Arrow, or JSON lines of
-objects), compressed or not, or - for standard input. One column holds the
-right label; every other one is a voter that names a class in each row, except
+objects), compressed or not, or - for standard input; several are read one after
+the other, as one. One column holds the right label; every other one is a voter that names a class in each row, except
 those that --ignore leaves out and those that --by names: voters get separate
 weights for each value of such a column, say a subject. If all are named
 rater:class, they hold scores. An empty field abstains, and so does a vote for
@@ -11,6 +11,7 @@ before its label is seen; rows without a label teach auto how far voters agree,
 and are predicted when all others have been learned. No row need have a label.
 
   linmax fuse votes.csv --label answer --model fusion.linmax --predictions open.csv
+  linmax fuse monday.csv tuesday.csv --label answer
   linmax fuse more.csv --label answer --start fusion.linmax --model fusion.linmax
   linmax predict fusion.linmax new.csv --output probabilities
   linmax fuse votes/part-*.csv --label answer --cluster local:2 --model fusion.linmax
@@ -40,6 +41,7 @@ from linmax.cli.reading import (
     refused_share,
     show_refusals,
     shown_name,
+    shown_names,
 )
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.cluster:
         fuse_on_cluster(arguments, _started(arguments))
         return
-    _refuse_several(arguments)
+    _refuse_clustered(arguments)
     screen = console(arguments)
     if not screen.is_terminal:
         screen.width = PIPED
@@ -148,7 +150,7 @@ def run(arguments: argparse.Namespace) -> None:
     labelled = np.setdiff1d(learned, unlabelled, assume_unique=True)
     simulated = asked(arguments, fusion, trials, np.concatenate([labelled, held]))
     if arguments.json:
-        figures = {"version": __version__, "data": arguments.votes, "classes": trials.classes, **told.to_dict()}
+        figures = {"version": __version__, "data": _data(arguments), "classes": trials.classes, **told.to_dict()}
         figures |= {"asking": simulated.to_dict()} if simulated is not None else {}
         figures |= {"seconds": round(seconds, 3), "unlabelled": len(unlabelled), "start": arguments.start}
         figures |= {"model": arguments.model, "plot": arguments.plot, "predictions": arguments.predictions}
@@ -170,14 +172,17 @@ def _show(
     screen.print(told)
 
 
-def _refuse_several(arguments: argparse.Namespace) -> None:
-    """Without a cluster there is one table, and nothing to go on from but --start."""
-    if len(arguments.votes) > 1:
-        raise ValueError(f"{len(arguments.votes)} tables are learned in parallel by --cluster local:N; or join them")
+def _refuse_clustered(arguments: argparse.Namespace) -> None:
+    """Without a cluster there is nothing to go on from but --start."""
     for option in ("resume", "checkpoint"):
         if getattr(arguments, option):
             raise ValueError(f"--{option} goes with --cluster; leave it out, or go on from a model by --start")
-    (arguments.votes,) = arguments.votes
+
+
+def _data(arguments: argparse.Namespace) -> str | list[str]:
+    """The tables, as JSON has them: the name, if there is one."""
+    paths: list[str] = arguments.votes
+    return paths[0] if len(paths) == 1 else paths
 
 
 def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np.ndarray) -> None:
@@ -301,7 +306,7 @@ def _headline(arguments: argparse.Namespace, trials: FuseTable) -> str:
     classes = counted(len(trials.classes), "class").replace("classs", "classes")
     start = "" if arguments.start is None else f"; going on with {shown_name(arguments.start)}"
     return (
-        f"{shown_name(arguments.votes)}: {rows}{shuffled}, {said}{by}, {classes}; {share:.1f} % of the {what} "
+        f"{shown_names(arguments.votes)}: {rows}{shuffled}, {said}{by}, {classes}; {share:.1f} % of the {what} "
         f"abstain{start}"
     )
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.fusion_table import Columns, as_ballots, counted, some, table_of
-from linmax.cli.reading import cells_listed, shown_name
+from linmax.cli.fusion_table import Columns, as_ballots, counted, one_table, some
+from linmax.cli.reading import cells_listed, shown_names
 from linmax.cli.strange_votes import are_ids, leave_out, match, never_a_class, of_strange_votes
 
 if TYPE_CHECKING:
@@ -56,20 +56,21 @@ class FuseTable:
 
 def read_trials(arguments: argparse.Namespace, fusion: OnLineFusion | None) -> FuseTable:
     """Voters, side columns and labels of the file; None is an abstention or a missing value."""
-    name = shown_name(arguments.votes)
+    name = shown_names(arguments.votes)
     by = list(dict.fromkeys(cells_listed(arguments.by)))
     if fusion is not None and fusion.by is not None:
         by = [fusion.by] if isinstance(fusion.by, str) else [str(column) for column in fusion.by]
     if arguments.label is not None and arguments.label in by:
         raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
-    table = table_of(arguments, arguments.votes, [*([] if arguments.label is None else [arguments.label]), *by])
+    wanted = [*([] if arguments.label is None else [arguments.label]), *by]
+    table, lacking = one_table(arguments, arguments.votes, wanted)
     columns = table.columns
     label = arguments.label or _label_among(columns, by)
     labels = columns.pop(label) if label is not None else [None] * len(next(iter(columns.values())))
     sides = {column: columns[column] for column in by}
     voters = {column: cells for column, cells in columns.items() if column not in by}
     wrong = _marked(arguments, voters, label)
-    said = _unlabelled(labels, label) + _of_wrong(wrong)
+    said = [*lacking, *_alike_labels(labels), *_unlabelled(labels, label), *_of_wrong(wrong)]
     if fusion is not None:
         voters, joining = _of_fusion(fusion, voters, name)
         said += joining
@@ -127,6 +128,25 @@ def _label_among(columns: Columns, others: Collection[str]) -> str | None:
     return next((small[name] for name in LABEL_NAMES if name in small), None)
 
 
+def _alike_labels(labels: list[Any]) -> list[str]:
+    """Replace labels that are written otherwise than before, such as 1 where "1" was; returns what to say of it."""
+    from linmax.data.matching import written
+
+    if len({type(label) for label in labels} - {type(None)}) < 2:  # as in tables of one format
+        return []
+    meant: dict[str | None, Any] = {}
+    found: dict[Any, Any] = {}
+    for row, label in enumerate(labels):
+        if label is not None:
+            labels[row] = meant.setdefault(written(label), label)
+            if type(labels[row]) is not type(label):
+                found.setdefault(label, labels[row])
+    if not found:
+        return []
+    label, first = next(iter(found.items()))
+    return [f"Labels are written in two ways, and taken for the same: {label!r} for {first!r}, say."]
+
+
 def _unlabelled(labels: Sequence[Any], column: str | None) -> list[str]:
     """What to say of a table without any label."""
     if any(label is not None for label in labels):
@@ -144,14 +164,17 @@ def _marked(arguments: argparse.Namespace, voters: Columns, label: str | None) -
     if arguments.test_fraction or arguments.ask:
         raise ValueError("--wrong leaves rows without their label; it does not go with --test-fraction or --ask")
     if arguments.wrong not in voters:
-        raise ValueError(f"{shown_name(arguments.votes)} has no column {arguments.wrong!r}; it has {', '.join(voters)}")
+        raise ValueError(
+            f"{shown_names(arguments.votes)} has no column {arguments.wrong!r}; it has {', '.join(voters)}"
+        )
     if label is None:
         raise ValueError("--wrong says of labels that they are wrong, and there are none; name their column by --label")
     found = []
     for row, value in enumerate(voters.pop(arguments.wrong), start=1):
         said = MARKS.get("" if value is None else str(value).strip().lower())
         if said is None:
-            raise ValueError(f"row {row}: {arguments.wrong} must be true or false, got {value!r}")
+            told = f"row {row} of {shown_names(arguments.votes)} has {value!r}"
+            raise ValueError(f"--wrong {arguments.wrong} must be true or false in every row; {told}")
         found.append(said)
     return found
 
@@ -212,6 +235,9 @@ def _classes(
         classes += [] if fusion.classes is not None else [name for name in sorted_labels(named) if name not in classes]
     else:
         classes = alike(cells_listed(arguments.classes), met) if arguments.classes else sorted_labels(named)
+        unknown = next((label for label in met if label not in set(classes)), None)
+        if unknown is not None:
+            raise ValueError(f"--classes {arguments.classes} lacks {unknown!r}, which is a label; add it")
     remarks = match(voters, classes)
     known = set(classes)
     strangers = never_a_class(voters, known)
@@ -222,7 +248,7 @@ def _classes(
         keys = [objects[name] if name in objects and objects[name] not in good else name for name in strangers]
         left = dict.fromkeys([*cells_listed(arguments.ignore), *keys])
         raise ValueError(
-            f"{shown_name(arguments.votes)}: {some(list(map(repr, strangers)))} {do} not vote for labels such as "
+            f"{shown_names(arguments.votes)}: {some(list(map(repr, strangers)))} {do} not vote for labels such as "
             f"{classes[0]!r}; leave {them} out with --ignore {','.join(left)}, or give a subject to --by"
         )
     if arguments.classes:

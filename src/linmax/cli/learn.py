@@ -13,7 +13,9 @@ shown is progressive: each prediction is made before its label is seen.
 from __future__ import annotations
 
 import argparse
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from linmax.cli.beside import compile_beside
 from linmax.cli.clustered import add_cluster_options, run_on_cluster
@@ -22,36 +24,44 @@ from linmax.cli.learn_choices import learn_choices
 from linmax.cli.learn_job import LearnJob
 from linmax.cli.output import add_json_option
 from linmax.cli.prediction_file import STANDARD
-from linmax.cli.reading import add_reading_options, refused_share
+from linmax.cli.reading import add_reading_options, listed, refused_share
 from linmax.cli.row_order import add_shuffle_option, check_shuffle
+
+if TYPE_CHECKING:
+    from linmax.io.sources import Source
 
 __all__ = ["configure", "run"]
 
 LEARNER = "auto"
 LEARNED = (
-    "learners.sparse_linear:play_linear",
     "learners.member_fusion:fuse",
-    "learners.sparse_bayes:play_bayes",
     "engine.record:keep_table",
     "io.scan:last_line_end",
     "learners.attribute_kinds:meet",
     "engine.record:note_all",
-    "learners.recent_label:play_recent",
 )  # what the default learner needs for lines of any format
-DENSE = (
-    "learners.nearest_rows:play_nearest",
-    "learners.pair_features:play_pairs",
+WORDS = (
+    "learners.sparse_bayes:play_bayes",
+    "learners.sparse_linear:play_linear",
+    *LEARNED,
+    "learners.recent_label:play_recent",
+)  # what it needs for words
+NUMBERS = (
     "learners.dense_members:play_dense",
-    "learners.attribute_kinds:gather",
+    "learners.pair_features:play_pairs",
+    "learners.nearest_rows:play_nearest",
     "io.name_table:mixed_words",
-)  # what it needs for tables besides
+)  # what it needs for columns of numbers besides
+TABLE = ("io.parsers.table:parse_table io.name_table:number_names", *NUMBERS)
 LEARN_KERNELS = {
-    "csv": ("io.parsers.table:parse_table io.name_table:number_names", *DENSE, *LEARNED),
-    "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *LEARNED),
-    "svmlight": ("io.parsers.svmlight:parse_svmlight io.name_table:number_names", *LEARNED, "io.name_table:refill"),
-    "text": ("io.parsers.text:parse_text io.name_table:number_names", *LEARNED, "io.name_table:refill"),
-    "vw": ("io.parsers.vw:parse_vw io.name_table:number_names", *LEARNED, "io.name_table:refill"),
-}
+    "csv": (*TABLE, *LEARNED, "learners.attribute_kinds:gather"),
+    "tsv": (*TABLE, *LEARNED, "learners.attribute_kinds:gather"),
+    "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *WORDS),
+    "svmlight": ("io.parsers.svmlight:parse_svmlight io.name_table:number_names", *WORDS, "io.name_table:refill"),
+    "text": ("io.parsers.text:parse_text io.name_table:number_names", *WORDS, "io.name_table:refill"),
+    "vw": ("io.parsers.vw:parse_vw io.name_table:number_names", *WORDS, "io.name_table:refill"),
+}  # tables of numbers, and other formats for words
+WORDED_TABLE = (*TABLE, *WORDS, "io.name_table:refill")  # for one with columns of words
 HOLDOUT = 10  # with several passes, every tenth line
 EARLY_STOP = 3  # passes
 EVERY = 1_000_000  # trials between checkpoints
@@ -141,8 +151,31 @@ def _prepare(arguments: argparse.Namespace) -> None:
     from linmax.io.reader import open_source
 
     source, kind = open_source(first, arguments.format)
-    source.close()
-    compile_beside(LEARN_KERNELS.get(kind, ()))
+    with closing(source):
+        compile_beside(WORDED_TABLE if _has_words(arguments, source, kind) else LEARN_KERNELS.get(kind, ()))
+
+
+def _has_words(arguments: argparse.Namespace, source: Source, kind: str) -> bool:
+    """Whether it is a table with columns of categories or texts, as its first lines tell."""
+    from linmax.io.formats import make_format
+    from linmax.io.formats.csv import Csv
+    from linmax.io.options import ReadOptions
+
+    options = ReadOptions(
+        label=arguments.label,
+        weight=arguments.weight,
+        ignore=tuple(listed(arguments.ignore)),
+        categorical=tuple(listed(arguments.categorical)),
+        text=tuple(listed(arguments.text)),
+        delimiter=arguments.delimiter,
+        header=not arguments.no_header,
+    )
+    table = make_format(kind, options)
+    if not isinstance(table, Csv):
+        return False
+    with suppress(ValueError, TypeError):  # they come again when the file is read
+        table.begin(source.name, source.head())
+    return not {"category", "text"}.isdisjoint(table.settled.get("kinds", ()))
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -160,8 +193,10 @@ def _check(arguments: argparse.Namespace) -> None:
     checks.whole("every", arguments.every, 1)
     if arguments.holdout == 1:
         raise ValueError("holdout must be >= 2, got 1; every line held out leaves nothing to learn from")
-    if arguments.passes > 1 and STANDARD in arguments.data:
-        raise ValueError("standard input can be read once only; write it to a file for more passes")
+    once = next((path for path in arguments.data if path == STANDARD or Path(path).is_fifo()), None)
+    if arguments.passes > 1 and once is not None:
+        told = "standard input" if once == STANDARD else f"{once}, a pipe,"
+        raise ValueError(f"{told} can be read once only; write it to a file for more passes")
     if arguments.json == STANDARD == arguments.predictions:
         raise ValueError("figures and predictions cannot both go to standard output; give one of them a file")
     check_shuffle(arguments)
@@ -176,5 +211,7 @@ def _check(arguments: argparse.Namespace) -> None:
         if path != STANDARD:
             if Path(path).is_dir():
                 raise ValueError(f"{path} is a folder; give a file")
+            if Path(path).is_fifo():  # who writes into a pipe would lose what is not read
+                continue
             with open(path, "rb"):
                 pass

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from linmax.cli.insides import in_words
 from linmax.cli.live import Live
+from linmax.cli.other_data import FileTest
 from linmax.cli.output import console
 from linmax.cli.prediction_file import STANDARD, Predictions
 from linmax.cli.readable import write_readable
 from linmax.cli.reading import no_labels, nothing_read, reading_options, refuse_too_many, show_refusals
 from linmax.cli.row_order import in_order, told_of_runs
+from linmax.io.schema import MISSING
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,7 +105,8 @@ class LearnJob:
         names = "data format label ignore categorical text delimiter no_header ngrams skips words learner scale"
         names += " weight pairs memory hash_bits no_thresholds start passes holdout early_stop delay predictions"
         settings = {name: getattr(given, name) for name in names.split()}
-        settings["files"] = [None if path == STANDARD else fingerprint(path) for path in given.data]
+        once = [path == STANDARD or Path(path).is_fifo() for path in given.data]  # what is read from a pipe is gone
+        settings["files"] = [None if pipe else fingerprint(path) for path, pipe in zip(given.data, once, strict=True)]
         return settings
 
     def _refuse_others(self, settings: dict[str, Any]) -> None:
@@ -294,8 +297,8 @@ class LearnJob:
         for remark in [*assert_stream.remarks(), *filter(None, [self._told_of_weights()])]:
             self.screen.print(remark, soft_wrap=True, markup=False)
         figures = self._figures(seconds)
-        if given.test:
-            figures |= self._test()
+        tested = FileTest(given, self.work.model, self.screen) if given.test else None
+        figures |= tested.figures if tested else {}
         self._tell(figures)
         if given.plot:
             trials, mistakes = zip(*self.work.points, strict=True)
@@ -307,6 +310,8 @@ class LearnJob:
         if given.checkpoint:
             Path(given.checkpoint).unlink(missing_ok=True)
         refuse_too_many(given, self.work.rows, assert_stream.refusals)
+        if tested:
+            tested.refuse_too_many()
 
     def _figures(self, seconds: float) -> dict[str, Any]:
         first, model = self.work.passes[0], self.work.model
@@ -341,20 +346,6 @@ class LearnJob:
                 figures["kept_pass"] = self.kept_pass or last
         return figures
 
-    def _test(self) -> dict[str, Any]:
-        """The error on a file that is not learned from."""
-        from linmax.models.streams import stream
-
-        model, trials, mistakes = self.work.model, 0, 0
-        rows = stream(self.arguments.test, model=model, grow=False, **reading_options(self.arguments))
-        for batch in rows:
-            known = batch.codes >= 0
-            wrong = model.judge(model.scaled(batch, learn=False)) != batch.codes
-            trials, mistakes = trials + int(known.sum()), mistakes + int((wrong & known).sum())
-        if not trials:
-            raise ValueError(f"{self.arguments.test}: there is no line with a label")
-        return {"test_trials": trials, "test_error": mistakes / trials}
-
     def _tell(self, figures: dict[str, Any]) -> None:
         error = figures["progressive_error"]
         told = "no labels" if error is None else f"progressive error {error:.4f}"
@@ -373,10 +364,19 @@ class LearnJob:
         if told := told_of_runs(self.runs):
             self.screen.print(told, soft_wrap=True)
         if figures["unlabelled"]:
-            self.screen.print(f"{figures['unlabelled']:,} lines without a label were predicted only.")
+            were = "was" if figures["unlabelled"] == 1 else "were"
+            self.screen.print(f"{_many(figures['unlabelled'], 'line')} without a label {were} predicted only.")
+        if told := _like_missing(self.work.model.classes):
+            self.screen.print(told, soft_wrap=True, markup=False)
         for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:
             if figures.get(name) is not None:
                 self.screen.print(f"{what} {figures[name]:.4f}")
+
+
+def _like_missing(classes: list[str]) -> str:
+    """What to say of classes called like something that is missing; "" if there are none."""
+    found = [name for name in classes if name.lower() in MISSING]
+    return f"Labels such as {found[0]!r} are a class; leave a label that is missing empty." if found else ""
 
 
 def _many(count: int, one: str, more: str = "") -> str:

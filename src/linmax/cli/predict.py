@@ -112,6 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     from rich.console import Console
 
+    from linmax.cli.other_data import Strangeness
     from linmax.cli.prediction_counts import PredictionCounts
     from linmax.cli.prediction_forms import Answers, make_form
     from linmax.models.streams import StreamModel, stream
@@ -126,8 +127,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
         id=arguments.id,
         **reading_options(arguments),
     )
-    screen, counts = Console(stderr=True, highlight=False), PredictionCounts()
-    known = unknown = 0
+    screen, counts, strange = Console(stderr=True, highlight=False), PredictionCounts(), Strangeness(model.classes)
     try:
         with target_of(arguments.out) as target:
             writer = make_form(form, target, what, arguments.top, arguments.id is not None)
@@ -135,7 +135,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
                 codes = model.judge(model.scaled(batch, learn=False))
                 answers = Answers.of(batch, model, what, codes, arguments.reject)
                 names = [*batch.classes, None]
-                known, unknown = known + len(batch.values), unknown + batch.unknown
+                strange.add(batch)
                 counts.add([names[code] for code in batch.codes.tolist()], answers.predicted)
                 with about(arguments.out or "standard output"):
                     writer.write(answers)
@@ -148,8 +148,8 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
         show_refusals(screen, rows.refusals)
         for remark in rows.remarks():
             screen.print(remark, soft_wrap=True)
-    if told := unknown_attributes(known, unknown):
-        screen.print(told, soft_wrap=True)
+    for told in strange.told():
+        screen.print(told, soft_wrap=True, markup=False)
     if writer.lost:
         screen.print(f"{writer.lost:,} tags came after the first batch had none; they are not in the table.")
     figures = counts.figures(arguments.reject) | {
@@ -161,16 +161,6 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     if arguments.json is not None:
         write_json(figures, arguments.json)
     refuse_too_many(arguments, counts.lines, rows.refusals)
-
-
-def unknown_attributes(known: int, unknown: int) -> str:
-    """The warning that the model knows few of the data's attributes, those by name; "" if it knows most of them."""
-    if unknown <= known:
-        return ""
-    return (
-        f"{unknown:,} of {known + unknown:,} attributes are unknown to the model and were left out; "
-        "is this another kind of data?"
-    )
 
 
 def _none(model: StreamModel, what: str) -> Any:

@@ -29,7 +29,7 @@ def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None
 
     _refuse(arguments, what, form)
     begun, learner, counts = time.perf_counter(), Learner.load(arguments.model), PredictionCounts()
-    if learner.trials and not learner._choosing:
+    if learner.trials and not learner.takes_candidates:
         raise ValueError(
             f"{arguments.model} holds a 'learner' of classes, not of candidates: linmax predict takes models of linmax "
             "learn and fuse; load it with linmax.Learner.load"

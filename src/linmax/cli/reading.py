@@ -28,6 +28,7 @@ __all__ = [
     "refused_share",
     "show_refusals",
     "shown_name",
+    "shown_names",
 ]
 
 MOST_REFUSED = 0.01
@@ -126,6 +127,12 @@ def refuse_too_many(arguments: argparse.Namespace, rows: int, refusals: Refusals
 def shown_name(path: str) -> str:
     """The name of the data, without folders."""
     return "standard input" if path == "-" else Path(path).name
+
+
+def shown_names(paths: Sequence[str]) -> str:
+    """The name of the data, and how many more files there are."""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{shown_name(paths[0])}{more}"
 
 
 def labelled_columns(

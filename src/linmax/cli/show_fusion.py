@@ -37,7 +37,7 @@ def show_fusion(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _figures(fusion: OnLineFusion) -> dict[str, Any]:
-    model = fusion._fitted.model
+    model = fusion.model
     beta, guess = model.calibration
     judged = model.reliability is not None  # before that, chance would speak
     return {
@@ -47,7 +47,7 @@ def _figures(fusion: OnLineFusion) -> dict[str, Any]:
         "mistakes": model.mistakes,
         "classes": [str(name) for name in fusion.classes_.tolist()],
         "by": [] if fusion.by is None else [str(fusion.by)] if isinstance(fusion.by, (str, int)) else list(fusion.by),
-        "normalisations": [] if fusion._fitted.normaliser is None else list(fusion._fitted.normaliser.kinds),
+        "normalisations": fusion.normalisations,
         "members": members_of(model),
         "calibration": {"sharpness": beta, "guess rate": guess} if judged else {},
     }

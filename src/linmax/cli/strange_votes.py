@@ -10,7 +10,6 @@ from linmax.cli.fusion_table import Columns, counted, some
 
 __all__ = ["VOTES_SHOWN", "are_ids", "leave_out", "match", "never_a_class", "of_strange_votes"]
 
-ROWS_OF_IDS = 20  # in which a column of ids shows
 VOTES_SHOWN = 3
 
 
@@ -38,6 +37,8 @@ def never_a_class(voters: Columns, known: Collection[Any]) -> list[str]:
 
 def are_ids(votes: Sequence[Any], known: Collection[Any]) -> bool:
     """Whether a column has another value in every row, most of them never a label."""
+    from linmax.data.matching import ROWS_OF_IDS
+
     if len(votes) < ROWS_OF_IDS or len(known) > len(votes) / 2 or len(set(votes)) < len(votes):
         return False
     return sum(vote not in known for vote in votes) > len(votes) / 2

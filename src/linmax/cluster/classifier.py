@@ -253,7 +253,9 @@ def predicted(part: Any, told: Told) -> Any:
     model, found = _model(told), [np.zeros(0, object)]
     with _lock:  # a model numbers names while it reads
         found += [model.predict(batch) for batch in _batches(model, part)]
-    return _with_index(part, in_type(np.concatenate(found), told.kind), None)
+    classes = np.concatenate(found)
+    _refuse_other_rows(part, len(classes))
+    return _with_index(part, in_type(classes, told.kind), None)
 
 
 def probabilities(part: Any, told: Told) -> Any:
@@ -262,6 +264,7 @@ def probabilities(part: Any, told: Told) -> Any:
     with _lock:
         found = [model.predict_proba(batch) for batch in _batches(model, part)]
     shares = np.concatenate([np.zeros((0, len(model.classes))), *found])[:, told.order]
+    _refuse_other_rows(part, len(shares))
     classes = in_type(np.array(model.classes, dtype=object), told.kind)[told.order]
     return _with_index(part, shares, classes)
 
@@ -270,7 +273,14 @@ def _batches(model: StreamModel, part: Any) -> Any:
     if isinstance(part, (list, tuple)) and part and isinstance(part[0], (list, tuple, np.ndarray)):
         part = np.asarray(part)
     rows = (part, [None] * part.shape[0]) if _is_matrix(part) else as_read(part)
-    return stream(rows, model=model, grow=False, prefetch=False)
+    return stream(rows, model=model, grow=False, prefetch=False, strict=True)
+
+
+def _refuse_other_rows(part: Any, answers: int) -> None:
+    """Each row must have an answer, in its place."""
+    rows = part.shape[0] if hasattr(part, "shape") else len(part) if isinstance(part, (list, tuple)) else answers
+    if rows != answers:
+        raise ValueError(f"{rows:,} lines are {answers:,} rows; leave out empty lines, and give one row in each")
 
 
 def _is_matrix(part: Any) -> bool:

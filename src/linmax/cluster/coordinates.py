@@ -23,9 +23,12 @@ class PlacedEngine:
     dense: np.ndarray
     sparse: np.ndarray
     classes: np.ndarray
+    alike: bool = False  # whether the union is known to have the same coordinates, in the same order
 
     def places(self, target: Engine) -> np.ndarray | None:
         """Where its coordinates are among those of the target; None where they are the same, in the same order."""
+        if self.alike:
+            return None
         own, layout = self.engine.layout, target.layout
         maps = (self.voters, self.raters, self.dense, self.sparse, self.classes)
         if own == layout and self.engine.k == target.k and all(map(_in_order, maps)):
@@ -47,7 +50,8 @@ def _first_row(layout: Layout) -> int:
 
 def _table(engine: Engine, stored: np.ndarray) -> np.ndarray:
     """A view of the rows of the linear machine that are in use, with one column for each class."""
-    experts, stride = (int(n) for n in engine.state.shape[[EXPERTS, STRIDE]])
+    shape = engine.state.shape
+    experts, stride = int(shape[EXPERTS]), int(shape[STRIDE])
     padded = stored[..., experts:].reshape(*stored.shape[:-1], engine.capacity, stride)
     return padded[..., _first_row(engine.layout) : engine.layout.rows, : engine.k]
 
@@ -55,7 +59,10 @@ def _table(engine: Engine, stored: np.ndarray) -> np.ndarray:
 def read_existing(engine: Engine, stored: np.ndarray) -> np.ndarray:
     """The coordinates in use, copied from an array whose last axis has room for more."""
     experts, table = int(engine.state.shape[EXPERTS]), _table(engine, stored)
-    found = np.empty((*stored.shape[:-1], experts + table.shape[-2] * engine.k), stored.dtype)
+    rows = table.shape[-2] * engine.k
+    if not experts:
+        return table.copy().reshape(*stored.shape[:-1], rows)
+    found = np.empty((*stored.shape[:-1], experts + rows), stored.dtype)
     found[..., :experts] = stored[..., :experts]
     found[..., experts:].reshape(table.shape)[...] = table
     return found

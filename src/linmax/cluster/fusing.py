@@ -7,14 +7,16 @@ is sequential.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linmax.cluster.addresses import opened
 from linmax.cluster.dask_workers import workers_of
+from linmax.cluster.results import told_refused
 from linmax.cluster.shards import Refused, ShardError, State, shards_of
 from linmax.cluster.workers import TaskOutcome
 from linmax.models.fusion.estimator import VoteFusion
@@ -58,6 +60,11 @@ def fuse(
     -------
     The `linmax.VoteFusion`, whose ``report()`` compares it with the best model alone.
 
+    Warns
+    -----
+    UserWarning
+        Rows could not be read; the others were learned from.
+
     See Also
     --------
     linmax.VoteFusion : what is learned here, in one process.
@@ -89,8 +96,11 @@ def fuse(
         for i, (source, place) in enumerate(zip(sources, places, strict=True))
     ]
     outcomes = workers.gather(tasks)
-    _refuse_failed([part.name for part in parts], outcomes)
-    return _learn([outcome.result for outcome in outcomes], list(models), learner)
+    names, results = [part.name for part in parts], [outcome.result for outcome in outcomes]
+    _refuse_failed(names, outcomes)
+    fusion = _learn(results, list(models), learner)
+    _warn_of_refused(names, results)
+    return fusion
 
 
 Told = tuple[str, State] | str
@@ -111,45 +121,62 @@ def _opened(told: Told) -> StreamModel | Learner:
     return StreamModel.from_state(*told[1]) if told[0] == "StreamModel" else Learner.from_state(*told[1])
 
 
-Scores = tuple[list[list[str]], list[np.ndarray], list[str]]  # classes and scores of each model, and labels
+class Scored(NamedTuple):
+    """What models make of the rows of a shard that have labels."""
+
+    classes: list[list[str]]  # of each model
+    tables: list[np.ndarray]  # and its scores
+    labels: list[str]
+    refused: int = 0  # rows that could not be read
+    first_refused: str = ""
 
 
 def score_shard(
     models: Mapping[str, Told], source: Any, reading: Mapping[str, Any], place: str | None
-) -> Scores | str | Refused:
+) -> Scored | str | Refused:
     """The scores of each model for the labelled rows of a shard, or the path at which they are stored."""
     try:
-        classes, tables, labels = [], [], None
-        for told in models.values():
-            model = _opened(told)
-            named, table, labels = _scores(model, source, reading)
-            classes.append(named)
-            tables.append(table)
+        parts = {name: _scores(_opened(told), source, reading) for name, told in models.items()}
+        _refuse_other_rows({name: lines for name, (_, lines) in parts.items()})
     except (ValueError, TypeError, OverflowError, FileNotFoundError) as error:
         return Refused(" ".join(str(error).split()))
+    scored = [one for one, _ in parts.values()]
+    found = scored[0]._replace(classes=[one.classes[0] for one in scored], tables=[one.tables[0] for one in scored])
     if place is None:
-        return classes, tables, labels or []
-    arrays = {f"model{i}": table for i, table in enumerate(tables)}
-    files.write(place, SCORES, {"classes": classes, "labels": labels or []}, arrays)
+        return found
+    arrays = {f"model{i}": table for i, table in enumerate(found.tables)}
+    files.write(place, SCORES, {name: value for name, value in found._asdict().items() if name != "tables"}, arrays)
     return place
 
 
-def _scores(
-    model: StreamModel | Learner, source: Any, reading: Mapping[str, Any]
-) -> tuple[list[str], np.ndarray, list[str]]:
+def _refuse_other_rows(lines: Mapping[str, list[int]]) -> None:
+    """Models may read columns differently; a row that one of them cannot read would shift the scores of the others."""
+    first, own = next(iter(lines.items()))
+    for name, others in lines.items():
+        if others != own:
+            row = min(set(others) ^ set(own))
+            alone = first if row in own else name
+            raise ValueError(f"of the models {first!r} and {name!r} only {alone!r} can read row {row}; put it right")
+
+
+def _scores(model: StreamModel | Learner, source: Any, reading: Mapping[str, Any]) -> tuple[Scored, list[int]]:
+    """What one model makes of a shard, and the lines with labels that it has read."""
     known = [str(name) for name in (model.classes if isinstance(model, StreamModel) else model.known)]
-    tables, labels = [np.zeros((0, len(known)))], []
+    tables, labels, lines = [np.zeros((0, len(known)))], [], []
     given: dict[str, Any] = {"model": model, "grow": False} if isinstance(model, StreamModel) else {}
     with opened(source) as file:
-        for batch in stream(file, prefetch=False, **given, **reading):
+        read = stream(file, prefetch=False, **given, **reading)
+        for batch in read:
             keep = batch.codes >= 0
             labels += batch.labels[keep].tolist()
+            lines += batch.lines[keep].tolist()
             if isinstance(model, StreamModel):
                 tables.append(model.scores(batch)[keep])
             else:
                 rows = [list(model.scores(row).values()) for row, kept in zip(batch.dicts(), keep, strict=True) if kept]
                 tables.append(np.array(rows, float).reshape(-1, len(known)))
-    return known, np.concatenate(tables), labels
+    refused = "".join(f"{name}, line {line}: {reason}" for name, line, reason in read.refusals.first[:1])
+    return Scored([known], [np.concatenate(tables)], labels, read.refusals.total, refused), lines
 
 
 def _refuse_failed(names: Sequence[str], outcomes: Sequence[TaskOutcome]) -> None:
@@ -163,31 +190,38 @@ def _refuse_failed(names: Sequence[str], outcomes: Sequence[TaskOutcome]) -> Non
         raise ShardError(f"{len(failed)} of {len(names)} shards could not be scored: {told}", failed)
 
 
-def _read(result: Scores | str) -> Scores:
+def _read(result: Scored | str) -> Scored:
     if not isinstance(result, str):
         return result
     description, arrays = files.read(result, SCORES)
-    return description["classes"], [arrays[f"model{i}"] for i in range(len(arrays))], description["labels"]
+    return Scored(tables=[arrays[f"model{i}"] for i in range(len(arrays))], **description)
 
 
-def _learn(results: Sequence[Scores | str], names: Sequence[str], learner: Any) -> VoteFusion:
+def _learn(results: Sequence[Scored | str], names: Sequence[str], learner: Any) -> VoteFusion:
     """Learn from the scores, shard by shard; all classes are collected first, so that rows have the same columns."""
     everyone = sorted({name for result in results for part in _classes(result) for name in part})
     place = {name: i for i, name in enumerate(everyone)}
     fusion = VoteFusion(learner, classes=everyone)
     for result in results:
-        classes, tables, labels = _read(result)
-        if not labels:
+        scored = _read(result)
+        if not scored.labels:
             continue
         columns = {}
-        for name, known, table in zip(names, classes, tables, strict=True):
+        for name, known, table in zip(names, scored.classes, scored.tables, strict=True):
             # A class that a model does not know must not win by a 0.
             columns[name] = np.repeat(table.min(axis=1, initial=0.0, keepdims=True), len(everyone), axis=1)
             columns[name][:, [place[label] for label in known]] = table
-        fusion.partial_fit(columns, labels)
+        fusion.partial_fit(columns, scored.labels)
     return fusion
 
 
-def _classes(result: Scores | str) -> list[list[str]]:
-    classes, _, labels = _read(result)
-    return [*classes, labels]
+def _classes(result: Scored | str) -> list[list[str]]:
+    scored = _read(result)
+    return [*scored.classes, scored.labels]
+
+
+def _warn_of_refused(names: Sequence[str], results: Sequence[Scored | str]) -> None:
+    told = {name: scored for name, scored in zip(names, map(_read, results), strict=True) if scored.refused}
+    if told:
+        refused = {name: scored.refused for name, scored in told.items()}
+        warnings.warn(told_refused(refused, next(iter(told.values())).first_refused), stacklevel=3)

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from linmax.cluster.differences import StateDifference, difference_of, state_bytes
 from linmax.cluster.held import Held, Learned, borrowed
 from linmax.cluster.merge_checks import shares_by
+from linmax.cluster.merge_rows import merge_rows
 from linmax.cluster.merging import merge_since
-from linmax.cluster.rows import ModelRows, merge_rows
+from linmax.cluster.rows import ModelRows
 from linmax.cluster.shards import Refused, ShardCounts, State
 from linmax.cluster.tree import FAN, Node, children, parent, top
 from linmax.cluster.versions import refuse_other_here

@@ -8,7 +8,6 @@ and changes no result: all of it follows from the arguments of a task.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,7 +41,10 @@ class Held:
         self._names: Vocabulary | None = None
         self._base: Base | None = None
         self._model: StreamModel | None = None  # the copy to learn with
-        self._described = ""  # what it is, but for its arrays
+        self._arrays: dict[str, np.ndarray] = {}  # those of the copy, as long as it is of the form
+        self._form: ModelForm | None = None
+        self._by_rows = False  # whether a shard changes few of its rows
+        self._scaled = np.zeros(0, np.int64)  # what its scaling has counted before a shard
 
     def advance(self, mixed: Learned) -> None:
         """Go on to the next pass, which starts from what was mixed in this one."""
@@ -61,7 +63,9 @@ class Held:
         if apply_rows(mixed, self.base()):
             self._model = None
         elif self._model is not None:
-            self._put_back(mixed.columns, self._model.state()[1])
+            self._put_back(mixed.columns, self._model)
+            self._model.scaling.recount()
+            self._scaled = self._model.scaling.counts.copy()
 
     def base(self) -> Base:
         """The model as rows are taken from it."""
@@ -94,9 +98,11 @@ class Held:
             self._names = Vocabulary.from_arrays(parts, description["hash_bits"])
         return self._names
 
-    def _put_back(self, columns: np.ndarray, target: Mapping[str, np.ndarray]) -> None:
+    def _put_back(self, columns: np.ndarray, model: StreamModel) -> None:
+        """Give the copy these rows of the start."""
         base = self.base()
-        base.write(base.rows(columns), target)
+        base.write(base.rows(columns), self._arrays)
+        model.scaling.counts[1:] = self._scaled[1:]  # the first is among the arrays
 
     def learn(
         self, source: Any, reading: Mapping[str, Any], by_rows: bool
@@ -105,7 +111,9 @@ class Held:
         began = time.perf_counter()
         if self._model is None:
             self._model = StreamModel.from_state(*self.state, self._vocabulary())
-            self._described = json.dumps(self._model.state()[0])
+            self._arrays, self._form = self._model.state()[1], ModelForm(self._model)
+            self._by_rows = few_rows_change(self._model.engine)
+            self._scaled = self._model.scaling.counts.copy()
         model, self._model = self._model, None
         names, updates, tally = len(model.vocabulary), model.updates, ShardTally(model)
         try:
@@ -135,21 +143,46 @@ class Held:
 
     def _changed(self, model: StreamModel, tally: ShardTally) -> State | ModelRows:
         """What the shard changed; the model learns on if it can be put back."""
-        state = model.state()
-        if json.dumps(state[0]) != self._described or not few_rows_change(model.engine):
-            return state
+        if not self._by_rows or ModelForm(model) != self._form:
+            return model.state()
         columns = tally.columns()
         if 2 * columns.size >= model.columns:
-            return state
-        base = self.base()
-        rows = base.rows(columns, state[1])
+            return model.state()
+        base, live = self.base(), self._arrays
+        rows = base.rows(columns, live)
         rows = ModelRows(
-            columns, {name: array.copy() if array is state[1][name] else array for name, array in rows.arrays.items()}
+            columns, {name: array.copy() if array is live[name] else array for name, array in rows.arrays.items()}
         )
         if not others_changed(rows, base):
             self._model = model
-            self._put_back(columns, state[1])
+            self._put_back(columns, model)
         return rows
+
+
+class ModelForm:
+    """All that a shard may change of a model but for the numbers in its arrays: names, classes, columns.
+
+    While it is the same, the model has the same description and the same arrays.
+    """
+
+    def __init__(self, model: StreamModel) -> None:
+        inner, engine, scaling = model.model, model.engine, model.scaling
+        state = None if engine is None else engine.state
+        record = None if inner is None else inner.record
+        self.holders = engine, state, record, model.classes, model.schema, model.reading
+        self.facts = (
+            None if engine is None else engine.layout, inner is not None and inner.grows, len(model.labels),
+            len(model.classes), model.dense_names, model.columns, scaling.kind, scaling.prepends,
+            *(array.ctypes.data for array in scaling.arrays.values()),
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ModelForm):
+            return NotImplemented
+        alike = all(one is another for one, another in zip(self.holders, other.holders, strict=True))
+        return alike and self.facts == other.facts
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class ShardTally:

@@ -17,7 +17,7 @@ from linmax.engine.loop import start_means
 from linmax.learners.mixing import Mixture, Placement
 from linmax.rules.mixing import mixture_of
 
-__all__ = ["merge_engines"]
+__all__ = ["merge_engines", "mix_into"]
 
 
 def merge_engines(
@@ -34,6 +34,19 @@ def merge_engines(
     first = placed[0].engine
     merged = Engine(first.learner, layout, classes, first.settings)
     merged.state.shape[KNOWN] = known
+    mix_into(merged, base, placed, shares, multiplicative, last)
+    return merged
+
+
+def mix_into(
+    merged: Engine,
+    base: PlacedEngine | None,
+    placed: Sequence[PlacedEngine],
+    shares: np.ndarray,
+    multiplicative: str,
+    last: bool = False,
+) -> None:
+    """The same, in the place of an engine over the union that has learned nothing."""
     spots = [one.places(merged) for one in placed]
     _count(base, placed, merged)
     _mix_nodes(base, placed, merged, shares, last)
@@ -53,7 +66,6 @@ def merge_engines(
             start_means(merged.members, state, member)
         if run.fade:
             state.means[member, [averages.IDLE, averages.AGE]] = state.counts[member, TRIALS] + 1
-    return merged
 
 
 def _part(rule: Rule, engine: Engine, member: int) -> Part:
@@ -62,9 +74,10 @@ def _part(rule: Rule, engine: Engine, member: int) -> Part:
     memory = state.memory[member, :slots]
     if rule.matrix:
         memory = state.memory[member][np.concatenate([np.arange(slots), slots + _numbers(engine)])]
+    weights = read_existing(engine, state.weights[member])
     return Part(
-        read_existing(engine, state.weights[member]),
-        read_existing(engine, memory),
+        weights,
+        read_existing(engine, memory) if len(memory) else np.zeros((0, weights.size)),
         state.scalars[member, : OWN + len(rule.scalars)].copy(),
     )
 
@@ -91,7 +104,8 @@ def _spread_out(rule: Rule, engine: Engine, member: int, there: np.ndarray | Non
 def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
     state, slots = engine.state, len(rule.slots)
     write_existing(engine, state.weights[member], part.weights)
-    write_existing(engine, state.memory[member, :slots], part.memory[:slots])
+    if slots:
+        write_existing(engine, state.memory[member, :slots], part.memory[:slots])
     if rule.matrix:
         places = _numbers(engine)
         state.memory[member][np.ix_(slots + places, places)] = part.memory[slots:]

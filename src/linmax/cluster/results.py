@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from linmax.cluster.model_states import ShardModel
 from linmax.cluster.shards import ShardCounts
 
-__all__ = ["Fit", "Pass", "Progress", "warn_of_refused"]
+__all__ = ["Fit", "Pass", "Progress", "told_refused", "warn_of_refused"]
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,9 @@ class Fit(Generic[M]):
 
     @property
     def notes(self) -> list[str]:
-        """What was found out about the columns, each said once."""
+        """What was found out about the columns, each said once; shards without rows say nothing."""
         shards = self.passes[0].shards if self.passes else []
-        return list(dict.fromkeys(note for counts in shards for note in counts.notes))
+        return list(dict.fromkeys(note for counts in shards if counts.rows for note in counts.notes))
 
     @property
     def refused(self) -> dict[str, int]:
@@ -111,11 +112,16 @@ class Fit(Generic[M]):
 def warn_of_refused(result: Fit[Any]) -> None:
     """Warn whoever called `fit` of rows that are left out."""
     if refused := result.refused:
-        name, many = next(iter(refused)), sum(refused.values())
         first = next(counts.first_refused for counts in result.passes[0].shards if counts.refused)
-        left = "1 row could not be read and is" if many == 1 else f"{many:,} rows could not be read and are"
-        told = first if first.startswith(name) else f"{name}: {first}" if first else name
-        warnings.warn(f"{told}; {left} left out; reading={{'strict': True}} refuses them", stacklevel=3)
+        warnings.warn(told_refused(refused, first), stacklevel=3)
+
+
+def told_refused(refused: Mapping[str, int], first: str) -> str:
+    """That rows are left out: how many of each shard, and what is known of the first of them."""
+    name, many = next(iter(refused)), sum(refused.values())
+    left = "1 row could not be read and is" if many == 1 else f"{many:,} rows could not be read and are"
+    told = first if first.startswith(name) else f"{name}: {first}" if first else name
+    return f"{told}; {left} left out; reading={{'strict': True}} refuses them"
 
 
 @dataclass(frozen=True)

@@ -11,36 +11,28 @@ stays as it is. Before m becomes so large that S would lose digits, all backlogs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import copy, deepcopy
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numba import int64, types
 
-from linmax.cluster.coordinates import PlacedEngine
-from linmax.cluster.merge_engines import merge_engines
-from linmax.cluster.merge_scalings import merge_scalings
 from linmax.cluster.shards import State
 from linmax.core import averages
 from linmax.core.contract import RAW, STRIDE, TRIALS, Vector
-from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine
-from linmax.engine.record import Record
 from linmax.jit.compiling import kernel
-from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.techniques.combining import BestOf, WeightedCombination
 from linmax.techniques.node import Leaf
-from linmax.util.names import apart
 
 __all__ = [
     "Base",
     "ModelRows",
     "apply_rows",
     "few_rows_change",
-    "merge_rows",
     "others_changed",
     "whole",
 ]
@@ -101,47 +93,62 @@ class Base:
     state: State
     model: Model
 
-    @property
+    @cached_property
     def first(self) -> int:
         """Rows before those of the vocabulary: the constant and columns of numbers, which every trial may change."""
         description = self.state[0]
         return 1 + self.dense + int(description["scaling"]["prepends"] and not description["dense_names"])
 
-    @property
+    @cached_property
     def dense(self) -> int:
         """Rows of columns of numbers."""
         return int(self.state[0]["model"]["layout"][2])
 
-    @property
+    @cached_property
     def stride(self) -> int:
         """Numbers in a row."""
         return int(self.state[1][SHAPE][STRIDE])
 
+    @cached_property
+    def wide(self) -> tuple[str, ...]:
+        """The arrays with one row for each attribute."""
+        return tuple(name for name in WIDE if self.state[1][name].shape[-1] > 0)
+
+    @cached_property
+    def scaled(self) -> tuple[str, ...]:
+        """Likewise the statistics of scaling, if there are any."""
+        return (SCALED,) if len(self.state[1][SCALED]) else ()
+
+    @cached_property
+    def averaged(self) -> list[int]:
+        """Members with averages."""
+        return [member for member, run in enumerate(self.model.engine.runs) if run.averaging]
+
     def places(self, columns: np.ndarray) -> np.ndarray:
         """The rows of these columns, after those that come first."""
-        return np.concatenate([np.arange(self.first), self.first + columns])
+        found = np.empty(self.first + columns.size, np.int64)
+        found[: self.first] = np.arange(self.first)
+        np.add(columns, self.first, out=found[self.first :])
+        return found
 
     def rows(self, columns: np.ndarray, arrays: Mapping[str, np.ndarray] | None = None) -> ModelRows:
         """A copy of these rows, of this model or of the arrays of another; arrays without rows are not copied."""
-        places, stride = self.places(columns), self.stride
-        found = {}
-        for name, array in (self.state[1] if arrays is None else arrays).items():
-            if _is_wide(name, array):
-                taken = _table(array, stride).take(places, axis=-2)
-                found[name] = taken.reshape(*array.shape[:-1], places.size * stride)
-            elif name == SCALED and len(array):
-                found[name] = array[columns]
-            elif not name.startswith("names."):
-                found[name] = array
+        given, places, stride = self.state[1] if arrays is None else arrays, self.places(columns), self.stride
+        found = {name: array for name, array in given.items() if not name.startswith("names.")}
+        for name in self.wide:
+            taken = _table(given[name], stride).take(places, axis=-2)
+            found[name] = taken.reshape(*taken.shape[:-2], places.size * stride)
+        for name in self.scaled:
+            found[name] = given[name][columns]
         return ModelRows(columns, found)
 
     def write(self, rows: ModelRows, target: Mapping[str, np.ndarray]) -> None:
         """Write rows into the arrays of a model with the same names."""
         places, stride = self.places(rows.columns), self.stride
         for name, array in rows.arrays.items():
-            if _is_wide(name, array):
+            if name in self.wide:
                 _table(target[name], stride)[..., places, :] = _table(array, stride)
-            elif name == SCALED and len(target[name]):
+            elif name in self.scaled:
                 target[name][rows.columns] = array
             else:
                 target[name][...] = array
@@ -152,39 +159,27 @@ class Base:
         Here m counts the hypotheses that met a trial, so that it does not change but by trials, unless backlogs were
         written anew.
         """
-        trials = rows.arrays[COUNTS][:, TRIALS] - self.state[1][COUNTS][:, TRIALS]
+        counts, before = rows.arrays[COUNTS], self.state[1][COUNTS]
         own, start = rows.arrays[MEANS], self.state[1][MEANS]
-        averaged = [member for member, run in enumerate(self.model.engine.runs) if run.averaging]
-        return [(member, _met(own[member]), _met(start[member]), int(trials[member])) for member in averaged]
+        return [
+            (member, _met(own[member]), _met(start[member]), int(counts[member, TRIALS] - before[member, TRIALS]))
+            for member in self.averaged
+        ]
 
     def filled(self, rows: ModelRows, start: ModelRows) -> ModelRows:
         """The same over the columns of ``start``, which are rows of this model; their columns are among them."""
-        arrays = rows.arrays | {name: start.arrays[name].copy() for name in (*WIDE, SCALED)}
+        names = (*self.wide, *self.scaled)
+        arrays = rows.arrays | {name: start.arrays[name].copy() for name in names}
         for member, own, before, trials in self.met(rows):
             if own != before + trials:
                 arrays[BACKLOG][member] += (own - before - trials) * arrays[WEIGHTS][member]
         inside = np.searchsorted(start.columns, rows.columns)
         places, stride = self.places(inside), self.stride
-        for name, array in rows.arrays.items():
-            if _is_wide(name, array):
-                _table(arrays[name], stride)[..., places, :] = _table(array, stride)
-            elif name == SCALED and len(array):
-                arrays[name][inside] = array
+        for name in self.wide:
+            _table(arrays[name], stride)[..., places, :] = _table(rows.arrays[name], stride)
+        for name in self.scaled:
+            arrays[name][inside] = rows.arrays[name]
         return ModelRows(start.columns, arrays)
-
-    def alone(self, rows: ModelRows) -> Model:
-        """A model of these rows and nothing else, to be looked at."""
-        parts = apart(apart(rows.arrays)["model"])
-        model, engine = Model.__new__(Model), copy(self.model.engine)
-        sparse = self.first - 1 - self.dense + rows.columns.size
-        engine.layout, engine.top = replace(engine.layout, sparse=sparse), deepcopy(engine.top)
-        engine.restore(parts["engine"], copied=False)
-        vars(model).update(vars(self.model) | {"engine": engine, "record": Record(**parts["record"])})
-        return model
-
-
-def _is_wide(name: str, array: np.ndarray) -> bool:
-    return name in WIDE and array.shape[-1] > 0
 
 
 def _table(array: np.ndarray, stride: int) -> np.ndarray:
@@ -206,38 +201,6 @@ def whole(rows: ModelRows, base: Base) -> State:
     description, arrays = base.state
     full = base.filled(rows, base.rows(np.arange(int(description["columns"]))))
     return description, full.arrays | {name: array for name, array in arrays.items() if name.startswith("names.")}
-
-
-def merge_rows(base: Base, parts: Sequence[ModelRows], shares: np.ndarray, multiplicative: str) -> ModelRows:
-    """`linmax.cluster.merging.merge_since` for models that differ from their start in these rows."""
-    columns = np.unique(np.concatenate([part.columns for part in parts]))
-    start = base.rows(columns)
-    full = [base.filled(part, start) for part in parts]
-    models, before = [base.alone(part) for part in full], base.alone(start)
-    k = len(before.classes)
-    placed = [_placed(model) for model in models]
-    engine = merge_engines(_placed(before), placed, before.layout, k, k, shares, multiplicative)
-    mistakes = sum(model.mistakes for model in models) - (len(models) - 1) * before.mistakes
-    merged = Model.of(engine, before.classes, Columns(), mistakes, models)
-    scaling = merge_scalings(
-        _scaling(start, base),
-        [_scaling(part, base) for part in full],
-        [np.arange(columns.size)] * (len(parts) + 1),
-        columns.size,
-    )
-    arrays = {f"model.{name}": array for name, array in merged.state()[1].items()}
-    return ModelRows(columns, arrays | {f"scaling.{name}": array for name, array in scaling.arrays.items()})
-
-
-def _placed(model: Model) -> PlacedEngine:
-    none, layout = np.zeros(0, np.int64), model.layout
-    return PlacedEngine(
-        model.engine, none, none, np.arange(layout.dense), np.arange(layout.sparse), np.arange(len(model.classes))
-    )
-
-
-def _scaling(rows: ModelRows, base: Base) -> Scaling:
-    return Scaling.from_state(base.state[0]["scaling"], apart(rows.arrays)["scaling"])
 
 
 @kernel(types.void(int64, int64, Vector, Vector, Vector))

@@ -84,6 +84,11 @@ class ShardCounts:
     first_refused: str = ""  # the first of these lines, and why
     notes: list[str] = field(default_factory=list)  # what was found out about the columns
 
+    @property
+    def rows(self) -> int:
+        """With a label or without, or such that could not be read."""
+        return self.trials + self.unlabelled + self.refused
+
 
 @dataclass(frozen=True)
 class Refused:

@@ -47,8 +47,8 @@ def look_at_votes(shards: Any, reading: Mapping[str, Any], client: Any = None) -
         told = "; ".join(f"{name}: {reason}" for name, reason in list(failed.items())[:5])
         raise ShardError(f"{len(failed)} of {len(parts)} tables cannot be read: {told}", failed)
     labels = list(dict.fromkeys(label for one in found for label in one.labels))
-    rated = found[0].rated
-    return VoteTables(labels, rated if all(one.rated is not None for one in found) else None)
+    rated = [name for one in found for name in one.rated or ()]
+    return VoteTables(labels, list(dict.fromkeys(rated)) if all(one.rated is not None for one in found) else None)
 
 
 def looked_at(source: Any, reading: Mapping[str, Any]) -> VoteTables | Refused:

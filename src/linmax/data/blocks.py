@@ -136,7 +136,8 @@ def read_votes(
         flat = [None if missing(v) else v for v in table.ravel().tolist()]
         try:
             met = sorted({v for v in flat if v is not None})
-        except TypeError:
+        except TypeError:  # no order; or no class at all
+            _refuse_unhashable(flat, columns)
             met = list(dict.fromkeys(v for v in flat if v is not None))
         place = {name: i for i, name in enumerate(met)}
         codes = np.array([-1 if v is None else place[v] for v in flat], np.int32).reshape(table.shape)
@@ -153,6 +154,18 @@ def read_votes(
             f"classes={list(order)!r}; add it, or name it with abstain="
         )
     return np.array([*(place.get(name, -1) for name in met), -1], np.int32)[codes], order, columns
+
+
+def _refuse_unhashable(flat: list[Any], columns: Sequence[str]) -> None:
+    for i, vote in enumerate(flat):
+        try:
+            hash(vote)
+        except TypeError:
+            t, voter = divmod(i, len(columns))
+            raise TypeError(
+                f"votes: {vote!r} at trial {t}, voter {columns[voter]}, is not hashable; a vote is one class: text, a "
+                "number or a tuple"
+            ) from None
 
 
 def _table(rows: Any) -> np.ndarray:

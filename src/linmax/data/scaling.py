@@ -85,6 +85,11 @@ class Scaling:
         return int(self._trials[0])
 
     @property
+    def counts(self) -> np.ndarray:
+        """Instances learned from, values of sparse attributes in them, and how many attributes these were."""
+        return self._trials
+
+    @property
     def in_effect(self) -> str:
         """The kind by which the next instance is scaled."""
         return KINDS[kind_now(KINDS.index(self.kind), *self._trials.tolist())] if self.trials else self.kind
@@ -108,9 +113,14 @@ class Scaling:
         made._dense = arrays["dense"].astype(np.float64).reshape(-1, 3)
         made._sparse = arrays["sparse"].astype(np.float64).reshape(-1, 2)
         made._columns = len(made._sparse)
-        met = made._sparse[:, 0]
-        made._trials[:] = arrays["trials"].item(), int(met.sum()), np.count_nonzero(met)
+        made._trials[0] = arrays["trials"].item()
+        made.recount()
         return made
+
+    def recount(self) -> None:
+        """Take from the statistics how many values and attributes were met, after these have been written over."""
+        met = self._sparse[: self._columns, 0]
+        self._trials[1:] = int(met.sum()), np.count_nonzero(met)
 
     def keep_within(self) -> None:
         """From the first instance on scale into [-1, 1], if the kind is still to be settled."""

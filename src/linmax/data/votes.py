@@ -1,4 +1,4 @@
-"""Votes and scores as users have them, a column for each voter: arrays, lists, dicts of columns, DataFrames."""
+"""Votes and scores as users have them: arrays, lists, dicts of columns, dicts for rows, DataFrames, Arrow tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from linmax.core.contract import HUGE
+from linmax.data.labels import label_array
 from linmax.data.rank_scores import checked_scores
 from linmax.util.checks import refuse_masked
 
@@ -115,6 +116,8 @@ def read_ballots(votes: Any) -> Ballots:
     --------
     >>> read_ballots({"ann": ["x", "y"], "bob": ["x", None]}).table.tolist()
     [['x', 'x'], ['y', None]]
+    >>> read_ballots([{"ann": "x", "bob": "x"}, {"ann": "y", "bob": None}]).table.tolist()
+    [['x', 'x'], ['y', None]]
     >>> read_ballots({"ann": [[0.1, 0.9]], "bob": [[0.7, 0.3]]}).table.shape
     (1, 2, 2)
     """
@@ -122,6 +125,8 @@ def read_ballots(votes: Any) -> Ballots:
         return votes
     if isinstance(votes, Mapping):
         return _from_columns(votes)
+    if hasattr(votes, "column_names") and hasattr(votes, "to_pydict"):  # a table of Arrow
+        return _from_columns(votes.to_pydict())
     if hasattr(votes, "columns") and hasattr(votes, "to_numpy"):
         return _checked(votes.to_numpy(), _distinct(votes.columns))
     if isinstance(votes, np.ma.MaskedArray) and votes.ndim == 2:
@@ -133,6 +138,8 @@ def read_ballots(votes: Any) -> Ballots:
     if isinstance(votes, (str, bytes)) or not hasattr(votes, "__len__"):
         raise TypeError(f"votes must be an array, a DataFrame or lists, got {type(votes).__name__}")
     rows = list(votes)
+    if rows and isinstance(rows[0], Mapping):
+        return _from_rows(rows)
     innermost = rows[0][0] if rows and _is_row(rows[0]) and len(rows[0]) else None
     if isinstance(innermost, (list, np.ndarray)):
         return _checked(checked_scores(rows, 3), None)
@@ -143,9 +150,26 @@ def _is_row(value: Any) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, (str, bytes, Mapping))
 
 
+def _from_rows(rows: Sequence[Any]) -> Ballots:
+    """Trials as dicts from voter to vote; who is absent from one was not asked."""
+    for t, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"votes: trial 0 is a dict from voter to vote, and trial {t} is {row!r}; give all alike")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = np.full((len(rows), len(names)), ..., dtype=object)
+    for i, name in enumerate(names):
+        table[:, i] = label_array([row.get(name, ...) for row in rows])
+    return _checked(table, _distinct(names))
+
+
 def _from_columns(columns: Mapping[Any, Any]) -> Ballots:
     names = _distinct(columns)
     for name, block in columns.items():
+        if isinstance(block, (str, bytes)) or not hasattr(block, "__iter__"):
+            raise TypeError(
+                f"votes of {name!r} must be a column, with one vote for each trial, got {block!r}; one trial is "
+                f"[{{{name!r}: {block!r}, ...}}]"
+            )
         if getattr(block, "ndim", 1) > 1:
             refuse_masked(f"scores of {name!r}", block)
     blocks = [np.asarray(_plain(block)) for block in columns.values()]

@@ -8,7 +8,7 @@ from linmax.core.contract import Rule
 from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
 from linmax.learners import AutomaticPool, Description
 from linmax.techniques.node import Leaf, Node, Run
-from linmax.techniques.technique import MemberTechnique, Technique
+from linmax.techniques.technique import MemberTechnique, PrefixTechnique, Technique, turned_inside
 
 __all__ = ["Lowering", "lower"]
 
@@ -47,9 +47,7 @@ class Lowering:
         for technique in applied:
             technique.configure(run, learner)
         if not isinstance(described, Rule):
-            raise ValueError(
-                f"average() and recycle() work on a rule; apply them to the members of {described} instead"
-            )
+            raise ValueError(f"average() and recycle() work on a rule; {_remedy(applied, described)}")
         if not described.lifts:
             raise ValueError(
                 f"{described} has a fixed threshold and does not lift to many classes; use LinearThreshold, or a rule "
@@ -71,3 +69,14 @@ class Lowering:
         alike.append(len(self.runs))
         self.runs.append(wanted)
         return len(self.runs) - 1
+
+
+def _remedy(applied: list[MemberTechnique], described: Any) -> str:
+    """What to write in the place of techniques of one rule that were applied to something else."""
+    if isinstance(described, PrefixTechnique) and isinstance(described.base, (Rule, MemberTechnique)):
+        for technique in reversed(applied):
+            described = turned_inside(technique, described)
+        return f"write {described}"
+    if isinstance(described, Technique):
+        return f"apply them to the members of {described} instead"
+    return f"{described} is none: leave them out"

@@ -13,6 +13,7 @@ import numpy as np
 from linmax.data.blocks import Scale
 from linmax.data.experts import Experts
 from linmax.io.options import Position
+from linmax.io.schema import TRUTH
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.lazy import LazyModule
 
@@ -44,7 +45,7 @@ def canonical(text: str) -> str:
 
 
 class Classes:
-    """Classes in order of their first labels; different ways of writing a number are one class."""
+    """Classes in order of their first labels; different ways of writing a number, or true and false, are one class."""
 
     def __init__(self, names: list[str] | None = None, grows: bool = True) -> None:
         self.grows = grows
@@ -66,9 +67,17 @@ class Classes:
             self.names.append(name)
         return self._places[name]
 
+    def _spelled(self, name: str) -> str:
+        """True and false as they were first written: pandas writes them with a capital letter, JSON without, R in
+        capitals.
+        """
+        if name in self._places or name.lower() not in TRUTH:
+            return name
+        return next((known for known in self.names if known.lower() == name.lower()), name)
+
     def number(self, raw: bytes) -> int:
         """The class of a label, new or not; -1 when it is new and may not be added."""
-        name = canonical(raw.decode("utf-8", "backslashreplace"))
+        name = self._spelled(canonical(raw.decode("utf-8", "backslashreplace")))
         number = self._add(name) if self.grows else self._places.get(name, -1)
         text = int(self.texts.numbers([raw])[0])
         if text >= self.numbers.size:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.io.schema import CATEGORY, DATES, NUMBER
+from linmax.io.schema import DATES, NUMBER, TRUTH, TYPE_SAMPLE, words_type
 
 __all__ = ["Column", "columns_of", "is_columnar", "plain"]
 
@@ -38,7 +38,7 @@ class Column:
     """A column: its kind (number, category, or why it is no attribute), and its values as floats or as objects."""
 
     kind: str
-    content: np.ndarray  # float64 with nan for null, int64 or uint64 without nulls, or objects with None for null
+    content: np.ndarray  # float64 with nan for null; int64, uint64 or bool without nulls; or objects with None for null
 
     def part(self, begin: int, end: int) -> Column:
         """Some rows of it."""
@@ -67,10 +67,16 @@ class Column:
         found, strange = np.full(len(self.content), np.nan), []
         for row, value in enumerate(self.content.tolist()):
             try:
-                found[row] = np.nan if value is None or value == "" else float(value)
+                found[row] = np.nan if value is None or value == "" else _number(value)
             except (TypeError, ValueError):
                 strange.append(row)
         return found, strange
+
+
+def _number(value: Any) -> float:
+    """A value as a number; true and false may be words."""
+    word = value.lower() if isinstance(value, str) else None
+    return float(TRUTH.index(word)) if word in TRUTH else float(value)
 
 
 def columns_of(table: Any) -> tuple[dict[str, Column], int]:
@@ -87,9 +93,9 @@ def columns_of(table: Any) -> tuple[dict[str, Column], int]:
 
 def _of_array(array: np.ndarray) -> Column:
     kind = array.dtype.kind
-    if kind in "iu":
+    if kind in "iub":
         return Column(NUMBER, array)
-    if kind in "fb":
+    if kind == "f":
         return Column(NUMBER, array.astype(np.float64))
     if kind in "mM":
         return Column(DATES, np.array([None if value != value else str(value) for value in array], dtype=object))
@@ -115,7 +121,9 @@ def _kind_of(objects: np.ndarray) -> str:
         if not isinstance(value, (str, int, float, decimal.Decimal, np.generic)):
             return f"of the type {type(value).__name__}"
     numbers = [isinstance(value, (int, float, decimal.Decimal)) for value in some]
-    return NUMBER if numbers and all(numbers) else CATEGORY
+    if numbers and all(numbers):
+        return NUMBER
+    return words_type([value for value in objects[:TYPE_SAMPLE].tolist() if value is not None])
 
 
 def _arrow_columns(table: Any) -> tuple[dict[str, Column], int]:
@@ -134,7 +142,7 @@ def _of_arrow(column: Any) -> Column:
     if kinds.is_integer(kind) and not column.null_count:
         return Column(NUMBER, np.array(column.to_numpy(zero_copy_only=False)))
     if kinds.is_boolean(kind):
-        column, kind = column.cast(pyarrow.int8()), pyarrow.int8()
+        return Column(NUMBER, np.array(column.to_pylist(), object if column.null_count else bool))
     if kinds.is_integer(kind) and column.type.bit_width == 64:
         objects = column.to_pylist()
         if any(value is not None and abs(value) >= INEXACT for value in objects):  # where it is a name, do not round it
@@ -147,8 +155,8 @@ def _of_arrow(column: Any) -> Column:
     if kinds.is_temporal(kind):
         return Column(DATES, np.array([*column.cast(pyarrow.string()).to_pylist(), None], dtype=object)[:-1])
     objects = np.array([*column.to_pylist(), None], dtype=object)[:-1]
-    if kinds.is_string(kind) or kinds.is_large_string(kind):
-        return Column(CATEGORY, objects)
+    if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
+        return Column(words_type([value for value in objects[:TYPE_SAMPLE].tolist() if value is not None]), objects)
     if kinds.is_null(kind):
         return Column(NUMBER, np.full(len(objects), np.nan))
     if kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_fixed_size_binary(kind):

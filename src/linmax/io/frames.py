@@ -18,7 +18,7 @@ from linmax.io.columns import plain as _plain
 from linmax.io.options import Position, ReadOptions
 from linmax.io.parsing import IMPORTANCE, LARGEST_VALUE, NOT_FINITE, REASONS, with_value
 from linmax.io.refusals import Refusals
-from linmax.io.schema import dense_columns, named_columns, refuse_repeated, schema_of
+from linmax.io.schema import TYPE_SAMPLE, dense_columns, named_columns, number_note, refuse_repeated, schema_of
 from linmax.io.vocabulary import ABSENT, Vocabulary
 from linmax.io.words import split, words_for
 from linmax.util.lazy import LazyModule
@@ -74,7 +74,8 @@ class TableReader:
         ]
 
     def __iter__(self) -> Generator[Batch, None, None]:
-        """Batches of rows. Pieces of a table are never joined."""
+        """Batches of rows. Pieces of a table are never joined. The first rows decide what the columns are."""
+        empty: dict[str, Column] = {}
         for table in self.tables:
             if _pair(table):
                 yield from self._pairs(*table)
@@ -84,6 +85,9 @@ class TableReader:
                     f"a stream of tables holds frames, Arrow batches or arrays (X, y), got {type(table).__name__}"
                 )
             columns, size = columns_of(table)
+            if not size:
+                empty = columns
+                continue
             if not self.settled:
                 self._settle(columns)
             for begin in range(0, size, self.rows):
@@ -93,6 +97,8 @@ class TableReader:
                     cut = {name: column.part(begin + skip, end) for name, column in columns.items()}
                     yield self._batch(cut, end - begin - skip, self._passed + begin + skip)
             self._passed += size
+        if empty and not self.settled:
+            self._settle(empty)
 
     def _pairs(self, x: Any, y: Any, weights: Any = None) -> Iterator[Batch]:
         """X, y and sample_weight as in scikit-learn; columns are named by their numbers."""
@@ -134,6 +140,13 @@ class TableReader:
         of = dict(zip(header, columns.values(), strict=True))
         schema = schema_of(self.name, header, lambda name: of[name].kind, self.options)
         self.notes += schema.notes
+        guessed = dict(zip(header, schema.kinds, strict=True))
+        texts = {
+            name: [value for value in column.content[:TYPE_SAMPLE].tolist() if value is not None]
+            for name, column in of.items()
+            if guessed[name] == "category" and name not in self.options.categorical
+        }
+        self.notes += number_note(guessed, texts)
         self.notes += [
             f"Column {name!r} has whole numbers beyond 2^53, which are rounded; if they are names, make it categorical."
             for name, kind in zip(header, schema.kinds, strict=True)

@@ -25,6 +25,7 @@ __all__ = ["LONGEST_LINE", "LineReader"]
 LONGEST_LINE = 2**24
 PIPE_PATIENCE = 0.5  # seconds that a pipe is waited for when the types of columns depend on the next lines
 VALUES = 2**18  # of a batch, unless one row has more
+FEW_VALUES = 2**10  # for which there is always room
 ROOMS = 8  # batches whose memory may be reused
 
 
@@ -44,13 +45,18 @@ class LineReader:
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
         self.refusals = Refusals()
-        self.strict, self.rows, self.values = options.strict, options.rows, VALUES
+        # Of little input, little memory: clearing what is never used takes longer than reading a few lines.
+        least = next((path.left for path in paths if isinstance(path, Source)), None) if len(paths) == 1 else None
+        self.strict, self.rows, self.values, block = options.strict, options.rows, VALUES, options.block
+        if least is not None:
+            self.rows = min(self.rows, least + 1)
+            self.values, block = min(VALUES, FEW_VALUES + 2 * least), min(block, least + 1)
         self.format: LineFormat | None = None
         self.settled = options.settled
         self.start = options.position
         self._file = self.start.file - 1
         self._source: Source | None = None
-        self._block = np.zeros(options.block + PADDING, np.uint8)
+        self._block = np.zeros(block + PADDING, np.uint8)
         self._base = self._filled = 0
         self._ended = True  # the current source
         self._rooms: list[dict[str, np.ndarray]] = []
@@ -64,21 +70,21 @@ class LineReader:
             answers=np.zeros((16, 2)),
             tens=tens,
             table=table,
-            **self._rows_room(0),
+            **self._rows_room(0, 0),
         )
         self._work.state[parsing.GROWS] = options.grows
         self._work.state[parsing.OPEN] = options.unlabelled
         self.notes: list[str] = []
 
-    def _rows_room(self, wide: int) -> dict[str, np.ndarray]:
+    def _rows_room(self, rows: int, wide: int) -> dict[str, np.ndarray]:
         """New arrays for a batch: the last batch keeps its own."""
         return {
-            "labels": np.zeros(self.rows, np.int32),
-            "importance": np.ones(self.rows),
-            "tags": np.zeros((self.rows, 2), np.int64),
-            "lines": np.zeros(self.rows, np.int64),
-            "indptr": np.zeros(self.rows + 1, np.int64),
-            "dense": np.zeros((self.rows, wide)),
+            "labels": np.zeros(rows, np.int32),
+            "importance": np.ones(rows),
+            "tags": np.zeros((rows, 2), np.int64),
+            "lines": np.zeros(rows, np.int64),
+            "indptr": np.zeros(rows + 1, np.int64),
+            "dense": np.zeros((rows, wide)),
             **self._values_room(),
         }
 
@@ -350,7 +356,7 @@ class LineReader:
 
     def _renew(self, wide: int) -> None:
         """Begin a batch."""
-        self._work = self._work._replace(**self._rows_room(wide))
+        self._work = self._work._replace(**self._rows_room(self.rows, wide))
         state = self._state
         state[parsing.ROWS] = state[parsing.PLACED] = state[parsing.TAGGED] = 0
 

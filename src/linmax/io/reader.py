@@ -64,8 +64,8 @@ class StreamReader:
     def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows, until the input ends."""
         first = self.options.position.file
-        if self.kind is None and first < len(self.paths):
-            self.paths[first], self.kind = open_source(self.paths[first], prefer=self.options.prefer)
+        if first < len(self.paths):
+            self.paths[first], self.kind = open_source(self.paths[first], self.kind, prefer=self.options.prefer)
         if self.kind is None:
             return
         reader = self._at_work = self._reader(self.kind)

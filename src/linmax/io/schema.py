@@ -25,7 +25,9 @@ __all__ = [
     "schema_of",
 ]
 
+TYPE_SAMPLE = 100  # rows that decide the types of the columns
 MISSING = ("", "na", "nan", "null", "none", "?")  # fields that mean a missing number, in lower case
+TRUTH = ("false", "true")  # words that mean 0 and 1, in lower case
 LABEL_NAMES = ("label", "target", "class", "y")  # names of the label, in the order of preference
 INDEX = re.compile(r"unnamed: \d+|__index_level_\d+__|__null_dask_index__|level_0", re.IGNORECASE)
 DATE = re.compile(
@@ -33,6 +35,7 @@ DATE = re.compile(
     r"( ?(Z|UTC|[+-]\d{2}:?\d{2}))?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?"
 )
 COMMA = re.compile(r"[+-]?\d+,\d+")
+TRIMMINGS = str.maketrans("", "", ",'_%$€£¥ \u00a0\u202f")  # of numbers that are written for readers
 SHARE_OF_NUMBERS = 0.8  # share of the values that must be numbers; the others are categories within the column
 NUMBER, CATEGORY = "number", "category"
 DATES = "dates or times"
@@ -56,9 +59,15 @@ def cell_type(cells: Sequence[str]) -> str:
     >>> cell_type(["1", "2.5"]), cell_type(["red", "2"]), cell_type(["2024-02-29", "2024-03-01"])
     ('number', 'category', 'dates or times')
     """
-    if sum(map(is_number, cells)) >= SHARE_OF_NUMBERS * len(cells):
+    if sum(is_number(cell) or cell.lower() in TRUTH for cell in cells) >= SHARE_OF_NUMBERS * len(cells):
         return NUMBER
-    return DATES if all(DATE.fullmatch(cell) for cell in cells) else CATEGORY
+    return words_type(cells)
+
+
+def words_type(cells: Sequence[object]) -> str:
+    """The type of a column of words: categories, or dates, which are left out."""
+    met = [cell for cell in cells if cell != ""]
+    return DATES if met and all(isinstance(cell, str) and DATE.fullmatch(cell) for cell in met) else CATEGORY
 
 
 def is_number(text: str) -> bool:
@@ -134,11 +143,14 @@ def _notes(
     notes = [f"The label is {label!r}{why}; columns: {', '.join(parts)}."]
     if options.weight is not None:
         notes.append(f"Rows count as much as {options.weight!r} says.")
-    for reason in dict.fromkeys(reasons.values()):
-        of = [repr(column) for column, one in reasons.items() if one == reason]
-        more = f" and {len(of) - COLUMNS_SHOWN} more" if len(of) > COLUMNS_SHOWN else ""
-        notes.append(f"Ignored, being {reason}: {', '.join(of[:COLUMNS_SHOWN])}{more}.")
-    return notes
+    of = {reason: [column for column, one in reasons.items() if one == reason] for reason in reasons.values()}
+    return notes + [ignored_note(reason, columns) for reason, columns in of.items()]
+
+
+def ignored_note(reason: str, columns: Sequence[str]) -> str:
+    """What to say of columns that are left out."""
+    more = f" and {len(columns) - COLUMNS_SHOWN} more" if len(columns) > COLUMNS_SHOWN else ""
+    return f"Ignored, being {reason}: {', '.join(map(repr, columns[:COLUMNS_SHOWN]))}{more}."
 
 
 def text_note(header: Sequence[str], kinds: Sequence[str], cells: Mapping[str, Sequence[str]]) -> list[str]:
@@ -148,6 +160,26 @@ def text_note(header: Sequence[str], kinds: Sequence[str], cells: Mapping[str, S
         found = cells.get(column, [])
         if kind == CATEGORY and found and sum(len(cell.split()) for cell in found) >= TEXT_WORDS * len(found):
             notes.append(f"The values of {column!r} look like texts; --text {column} takes their words.")
+    return notes
+
+
+def number_note(kinds: Mapping[str, str], cells: Mapping[str, Sequence[object]]) -> list[str]:
+    """What to say of categories that look like numbers.
+
+    Examples
+    --------
+    >>> number_note({"price": "category"}, {"price": ["1,250", "980.5"]})[0].partition("; ")[0]
+    "The values of 'price', such as '1,250', are taken for categories"
+    """
+    notes = []
+    for column, kind in kinds.items():
+        found = [cell for cell in cells.get(column, []) if cell != ""]
+        like = [cell for cell in found if isinstance(cell, str) and is_number(cell.translate(TRIMMINGS))]
+        if kind == CATEGORY and like and len(like) >= SHARE_OF_NUMBERS * len(found):
+            shown = next((cell for cell in like if not is_number(cell)), like[0])
+            remedy = "give them as numbers, not as text" if is_number(shown) else "write them plainly (1234.5)"
+            told = f"The values of {column!r}, such as {shown!r}, are taken for categories"
+            notes.append(f"{told}; if they are numbers, {remedy}.")
     return notes
 
 
@@ -187,6 +219,7 @@ def named_columns(header: Sequence[str]) -> list[str]:
 
 def refuse_repeated(name: str, header: Sequence[str]) -> None:
     """Refuse columns with the same name."""
-    repeated = next((column for i, column in enumerate(header) if column in header[:i]), None)
+    last = {column: place for place, column in enumerate(header)}
+    repeated = next((column for place, column in enumerate(header) if last[column] != place), None)
     if repeated is not None:
         raise ValueError(f"{name} has two columns {repeated!r}; rename one")

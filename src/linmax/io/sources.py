@@ -43,8 +43,7 @@ def refuse_encoding(name: str, head: bytes) -> None:
     for mark, kind in ENCODINGS.items():
         if head.startswith(mark):
             raise ValueError(f"{name} is {kind}; convert it, as iconv -f {kind} -t UTF-8 does")
-    zeros = np.flatnonzero(np.frombuffer(head[:512], np.uint8) == 0)
-    if zeros.size > len(head[:512]) // 3:
+    if head[:512].count(0) > len(head[:512]) // 3:
         raise ValueError(f"{name} is UTF-16 or no text at all; convert it, as iconv -f UTF-16 -t UTF-8 does")
     if b"\r" in head and b"\n" not in head[:-1] and head.count(b"\r") > 1:
         raise ValueError(f"{name} ends its lines in carriage returns alone; convert it, as tr '\\r' '\\n' does")
@@ -120,6 +119,7 @@ class Source:
         self.name, self.size, self.raw_size = "standard input", None, None
         self.path = path
         self._ahead = b""  # read, but not yet handed out
+        self._whole = False  # whether there is nothing after it
         self._opened = isinstance(path, (str, os.PathLike)) and not is_standard_input(path)
         if is_standard_input(path):
             self._given: Any = _standard_input()
@@ -153,6 +153,11 @@ class Source:
         """Whether it is an uncompressed file that others can open by its path."""
         return self.size is not None
 
+    @property
+    def left(self) -> int | None:
+        """How many bytes are still to come, if that is known: of a plain file, and of what ended within its head."""
+        return len(self._ahead) if self._whole else self.size
+
     def head(self, size: int = HEAD) -> bytes:
         """The first bytes, up to the end of a line if there is one; they are read again later.
 
@@ -165,6 +170,7 @@ class Source:
             got = self.read_some(room[len(before) :])
             self._ahead = before + room[len(before) : len(before) + got].tobytes()
             if not got:
+                self._whole = True
                 break
         whole = len(self._ahead) < size
         return self._ahead if whole else self._ahead[: self._ahead.rfind(b"\n") + 1] or self._ahead

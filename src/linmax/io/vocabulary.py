@@ -94,11 +94,17 @@ class Vocabulary:
 
     def prefix(self, head: bytes) -> int:
         """A number for what names begin with, to be given along with the rest of them."""
-        if head in self._heads:
-            return self._heads.index(head)
-        self._heads.append(head)
-        self.names = self.names._replace(**_prefixes(self._heads))
-        return len(self._heads) - 1
+        return self.prefixes([head])[0]
+
+    def prefixes(self, heads: Sequence[bytes]) -> list[int]:
+        """The same for many at once."""
+        places = {head: place for place, head in enumerate(self._heads)}
+        new = [head for head in dict.fromkeys(heads) if head not in places]
+        if new:
+            places |= {head: len(self._heads) + i for i, head in enumerate(new)}
+            self._heads += new
+            self.names = self.names._replace(**_prefixes(self._heads))
+        return [places[head] for head in heads]
 
     @property
     def heads(self) -> tuple[bytes, ...]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from linmax.learners.members import DENIED, Group, Task, WeightedLabels
 from linmax.learners.mixing import Mixture
 from linmax.learners.pool_looks import decided, linear_form
 from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes, width_of
+from linmax.learners.pool_mixing import mix_pools
 from linmax.learners.pool_states import STATE_PARTS, as_now, under, with_log_odds
 
 __all__ = ["HEAVIEST_ROW", "FusedTrials", "PoolMember", "RunningPool", "slots"]
@@ -101,11 +101,11 @@ class RunningPool(Running):
             part.restore(under(name, arrays))
         names = sorted({name.partition(".")[0] for name in arrays if "." in name} - STATE_PARTS)
         for place in arrays["order"].tolist():
-            self.groups[names[place]] = group = self._make(names[place])
+            self.groups[names[place]] = group = self.make(names[place])
             group.restore(under(names[place], arrays))
         self.fusion.restore(with_log_odds(fusion, self.groups))
 
-    def _make(self, name: str) -> Group:
+    def make(self, name: str) -> Group:
         """A group that has seen nothing."""
         if name not in self.registry:
             raise ValueError(f"the pool has no members called {name!r}; there are {', '.join(self.registry)}")
@@ -114,12 +114,13 @@ class RunningPool(Running):
     def _fit(self, words: Instances, columns: int, k: int) -> None:
         """Let groups join for the attributes that these instances are the first to have, and make room."""
         for name in self.registry:
-            group = self.groups.get(name) or self._make(name)
+            group = self.groups.get(name) or self.make(name)
             if name not in self.groups and (words.indptr.size if group.sparse else columns):
-                self._join(name, group)
+                self.join(name, group)
         self._make_room(words, columns, k)
 
-    def _join(self, name: str, group: Group) -> None:
+    def join(self, name: str, group: Group) -> None:
+        """Let a group be one of the pool."""
         if name in self.given_up:
             group.inherit(self.given_up.pop(name))
         self.groups[name] = group
@@ -147,7 +148,9 @@ class RunningPool(Running):
         The members that lead are a chunk ahead, in a thread of their own. No member sees another: nothing hangs on it.
         """
         if not instances.indptr.size and not instances.dense.shape[1]:
-            raise ValueError("this pool learns from attributes, and these instances have none; use pool='votes'")
+            raise ValueError(
+                "this learner needs attributes, and these instances have none; use 'votes', 'auto' or a rule"
+            )
         if self.kinds.begin(instances):
             self._meet_both(shape, k)
         if self.denied >= 0:
@@ -156,15 +159,19 @@ class RunningPool(Running):
         else:
             self.at_large.keep(instances, labels, begin, end)
         given = WeightedLabels(labels, np.ones(len(labels)) if weights is None else np.minimum(weights, HEAVIEST_ROW))
+        behind = False  # whether the members have yet to learn the trials kept
         while begin < end and self.first.open:
             last = min(end, begin + self.first.until)
             part = cut(instances, begin, last)
             here = given.part(begin, last)
+            idle = bool(shape[KNOWN] < 2) and (behind or (self.first.size == 0 and begin + 1 < end))
+            if behind and not idle:
+                self._again(shape, k, False)
             self.first.keep(shape, part, *here)
-            for fused in self._played(shape, part, here, 0, last - begin, k):
+            played = self._agreed(shape, part, here, k) if idle else self._played(shape, part, here, 0, last - begin, k)
+            for fused in played:
                 yield fused._replace(begin=begin + fused.begin, end=begin + fused.end)
-            if self.first.due:
-                self._look(shape, k)
+            behind = self._look(shape, k, idle) if self.first.due else idle
             begin = last
         if begin < end:
             yield from self._played(shape, instances, given, begin, end, k)
@@ -186,16 +193,32 @@ class RunningPool(Running):
         self.first.close()
         self.kinds.settle()
 
-    def _look(self, shape: np.ndarray, k: int) -> None:
-        """Look at the trials kept; if that changes anything, learn them from the beginning."""
+    def _agreed(self, shape: np.ndarray, instances: Instances, given: WeightedLabels, k: int) -> Iterator[FusedTrials]:
+        """One of the first two trials, with at most one class known before it: all members agree, and are not asked.
+
+        They learn it when the second has been looked at. Then those for words are never needed where all are numbers.
+        """
+        self.kinds.meet(instances, 0, 1, True)
+        self._fit(self.kinds.words(instances), self._columns(instances), k)
+        votes = np.zeros((1, len(self.fusion.weights), width_of(k)), np.float32)
+        predictions, table = self.fusion.fuse(votes, *given, shape, True, k)
+        yield FusedTrials(0, 1, predictions, table, votes)
+
+    def _look(self, shape: np.ndarray, k: int, behind: bool) -> bool:
+        """Look at the trials kept; if that changes anything, or there are two and the members are behind, learn them.
+
+        Returns whether the members are still behind.
+        """
         size, changed = self.first.size, self.kinds.decide(self.first.instances)
         studied = size >= STUDIES[0] and self._columns(self.first.instances) > 0
         due = size in STUDIES and any(make().studies for make in self.registry.values())
-        if changed or (studied and due):
+        again = changed or (behind and size > 1) or (studied and due)
+        if again:
             self._again(shape, k, studied)
         if size >= LAST:
             self.first.close()
             self.kinds.settle()
+        return behind and not again
 
     def _again(self, shape: np.ndarray, k: int, study: bool) -> None:
         """Learn the trials kept from the beginning."""
@@ -376,30 +399,4 @@ class RunningPool(Running):
 
     def mix(self, mixture: Mixture) -> None:
         """Become the mixture: what was decided is that of the part with the greatest share."""
-        largest = max(mixture.weighed, key=lambda pair: pair[1])[0].state
-        mixture = mixture._replace(anew=mixture.base is not None and mixture.base.state.first.open)
-        placed = self.kinds.mix(mixture, largest.kinds)
-        for name in dict.fromkeys(name for part in mixture.parts for name in part.state.groups):
-            self._join(name, self._make(name))
-        for name, group in self.groups.items():
-            group.mix(placed.of(partial(_group_of, name)), width_of(mixture.k))
-        places = [self._members_of(part.state) for part in mixture.parts]
-        base = None if mixture.base is None else self._members_of(mixture.base.state)
-        self.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
-        self.first.mix(mixture)
-        self.at_large.mix(mixture)
-        if not self.first.open:
-            self.kinds.settle()
-
-    def _members_of(self, other: RunningPool) -> np.ndarray:
-        """The places of another's members among these; -1 if they are none of them."""
-        mine = {name: place for place, name, _ in self.placed()}
-        places = []
-        for name, group in other.groups.items():
-            many = len(group.members)
-            places += list(range(mine[name], mine[name] + many)) if name in mine else [-1] * many
-        return np.array(places, int)
-
-
-def _group_of(name: str, state: RunningPool) -> Group | None:
-    return state.groups.get(name)
+        mix_pools(self, mixture)

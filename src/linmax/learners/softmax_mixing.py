@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmax.learners.softmax_state import FIRST, GUESSES, OTHERS, RunningSoftmax, blas
+from linmax.learners.softmax_state import FIRST, GUESSES, OTHERS, RunningSoftmax
 from linmax.learners.softmax_trials import COUNT, DUE, FITTED, TRIALS
+from linmax.util.blas import one_blas_thread
 
 __all__ = ["PlacedSoftmax", "definite", "mix_softmaxes", "moved_to"]
 
@@ -40,7 +41,7 @@ def mix_softmaxes(parts: Sequence[PlacedSoftmax], base: PlacedSoftmax | None, si
         pull[places] += sign * pulled
         counts += sign * guesses
         trials += round(sign * int(running.sizes[TRIALS]))
-    with blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         if base is not None:
             learned = definite(learned)
         if mixed.full:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from linmax.core.contract import Instances
 from linmax.core.linear_max import longest_row
@@ -26,6 +24,7 @@ from linmax.learners.softmax_trials import (
     walk,
     walk_diagonal,
 )  # fmt: skip
+from linmax.util.blas import one_blas_thread
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 else:
     linalg = LazyModule("scipy.linalg")
 
-__all__ = ["RunningSoftmax", "blas", "new_store", "symmetric"]
+__all__ = ["RunningSoftmax", "new_store", "symmetric"]
 
 FIRST = 10  # the trial of the first refit; each later one comes after half as many trials again
 FULL = 1024  # coordinates up to which the curvature is a full matrix; beyond, its diagonal, and no refits
@@ -89,12 +88,6 @@ def factored(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
             return factor * sizes[:, None], lower
         except np.linalg.LinAlgError:
             ridge *= 10.0
-
-
-@cache
-def blas() -> Any:
-    """The libraries whose threads are held to one: small matrices are solved faster so, and always alike."""
-    return ThreadpoolController()
 
 
 class RunningSoftmax(Running):
@@ -226,7 +219,7 @@ class RunningSoftmax(Running):
         if not self.weights.size:  # there is nobody to weigh yet
             self.sizes[FITTED] = self.sizes[TRIALS]
             return
-        with blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             weights, guess = self.weights, float(self.guess[0])
             value, gradient, curvature = self._posterior(weights, guess)
             if value < ASTRAY * self._ignorance(guess):
@@ -258,7 +251,7 @@ class RunningSoftmax(Running):
         """Replace the oldest trials by the parabola that touches their log likelihood here."""
         _, gradient, curvature = self._survey(0, count, self.weights, float(self.guess[0]))
         curvature = symmetric(curvature)
-        with blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             self.pull += curvature @ self.weights + gradient[:-1]
         self.precision += curvature
         self.counts += gradient[-1], count - gradient[-1]

@@ -19,6 +19,7 @@ import numpy as np
 from linmax.core.contract import KNOWN, RECYCLED, TRIALS, UPDATES, Instances
 from linmax.data.arrays import Layout, cut
 from linmax.engine.engine import Engine, Outcome, Settings
+from linmax.engine.joined_records import joined_records
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.engine.outcome import joined
 from linmax.engine.record import (
@@ -26,9 +27,7 @@ from linmax.engine.record import (
     LARGEST_RING,
     MISTAKES,
     Record,
-    begun,
     keep_table,
-    latest,
     new_record,
     note_all,
     pass_over,
@@ -90,7 +89,7 @@ class Model(Confidence, Inspectable):
 
     @property
     def trials(self) -> int:
-        """Trials learned from so far."""
+        """Trials learned from so far; an instance that was shown three times for its weight is three."""
         return int(self.engine.state.counts[0, TRIALS])
 
     @property
@@ -327,15 +326,10 @@ class Model(Confidence, Inspectable):
         """The model of a merged engine. Its recent scores are those of the ``parts``, the latest of each."""
         model = cls.__new__(cls)
         model.learner, model.engine, model.classes, model.columns = engine.learner, engine, list(classes), columns
-        followed = all(part.follows for part in parts)
-        model.record = begun(len(model.classes), int(engine.state.counts[0, TRIALS]), mistakes, followed)
         place = {name: number for number, name in enumerate(model.classes)}
-        for part in parts:
-            scores, labels = (kept[-len(model.record.labels) // len(parts) :] for kept in latest(part.record))
-            there = np.array([place[name] for name in part.classes], np.int32)
-            table = np.full((len(labels), len(place)), -np.inf)
-            table[:, there] = scores
-            keep_table(model.record, table, there[labels], len(place))
+        records = [(part.record, np.array([place[name] for name in part.classes], np.int32)) for part in parts]
+        trials, followed = int(engine.state.counts[0, TRIALS]), all(part.follows for part in parts)
+        model.record = joined_records(records, len(place), trials, mistakes, followed)
         model.grows, model._calibration = True, Calibration()
         return model
 

@@ -75,7 +75,7 @@ def losses_of(model: ExpertsModel, instances: Experts, labels: Sequence[Any] | n
         weights, guesses = running.pool.mixture[working].copy(), running.pool.guesses[working].copy()
         model.engine.run(cut(played, t, t + 1), places[t : t + 1].copy())
         guess = guesses[:, 0] / guesses.sum(axis=1)
-        given = (1.0 - guess) * running._room(model.engine.k).shares[working, label] + guess / known
+        given = (1.0 - guess) * running.room_for(model.engine.k).shares[working, label] + guess / known
         members.append(-np.log(given))
         mixture.append(-float(np.log(weights @ given)))
     return Losses(np.array(mixture), np.array(members).reshape(-1, len(first)), first)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,10 @@ def classes_of(instances: Experts, labels: list[Any]) -> list[Any]:
     if instances.fixed:
         return list(instances.names)
     refuse_kinds(instances.names, labels)
-    met = {*instances.names, *labels}
+    voted: Iterable[Any] = instances.names
+    if labels and all(type(name) is int for name in labels):  # NumPy and pandas write 1.0 for 1 where votes have gaps
+        voted = (int(name) if isinstance(name, float) and name.is_integer() else name for name in voted)
+    met = {*labels, *voted}
     if not met:
         raise ValueError("there are no trials and no classes; pass classes= to experts(...)")
     try:

@@ -77,7 +77,34 @@ class Trace:
         return f"<{self.model.learner}: {counts}>"
 
     def bound(self, u: Any, margin: float | None = None) -> np.ndarray:
-        """The mistake bound after each trial for the comparator u (see `linmax.models.mistake_bounds.bound_so_far`)."""
+        """The learner's mistake bound after each trial: any weights u that would do well bound its mistakes.
+
+        Parameters
+        ----------
+        u
+            The comparator, one number for each weight of the learner, such as ``data.target`` of `majority_problem`. It
+            may have any length: it is divided by the norm that the bound speaks of.
+        margin
+            How far u should be ahead at every trial, after that division; what it falls short of counts as noise. By
+            default the least lead that it has, for which u must be right on all trials.
+
+        Returns
+        -------
+        array
+            One number for each trial, infinite where the theory says nothing, as for too large an alpha of Winnow.
+
+        See Also
+        --------
+        linmax.certify : finds the u and the margin with the least bound.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(trials=200, seed=1)
+        >>> trace = linmax.run("winnow(1.017)", linmax.experts(votes=data.votes), data.labels)
+        >>> bool((trace.bound(data.target) >= trace.mistakes).all())
+        True
+        """
         if self.seen is None:
             raise ValueError("bound() needs the learner's first trials, played once; this trace goes on from others")
         if isinstance(self.model.learner, Explored) and self.model.engine.settings.discover:
@@ -114,12 +141,19 @@ class Trace:
     def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:
         """Draw the mistake curve, and a bound beside it if given; returns the figure, saved when given a path.
 
-        Needs matplotlib (the extra ``plot``).
+        ``bound`` is one number, or one for each trial, as from `bound`. Needs matplotlib (the extra ``plot``).
         """
         from linmax.util.plots import plot_mistakes
 
         curves = {str(self.model.learner): self.mistakes}
-        return plot_mistakes(curves if bound is None else curves | {"bound": np.asarray(bound)}, path)
+        if bound is not None:
+            given = np.asarray(bound, float)
+            if given.shape not in ((), (len(self),)):
+                raise ValueError(
+                    f"bound must be one number, or one for each of the {len(self)} trials, got shape {given.shape}"
+                )
+            curves["bound"] = np.broadcast_to(given, len(self))
+        return plot_mistakes(curves, path)
 
 
 def joined(traces: Sequence[Trace], seen: tuple[Any, Any] | None = None) -> Trace:

@@ -25,14 +25,17 @@ from linmax.util.checks import boolean, finite
 __all__ = ["OWN_RULES", "TAKEN", "OwnRule", "compile_function", "rule"]
 
 
+ARGUMENTS = ("weights", "memory", "scalars", "index", "z", "margin", "params")  # of a step
+
+
 def compile_function(function: Callable[..., Any], signature: Any, what: str) -> Any:
     """Compile a user's function for calling by address; a failure is told in one sentence with the line."""
     if isinstance(function, (Dispatcher, Kernel)):
         function = function.py_func
     if not isinstance(function, FunctionType):
+        example = "" if what == "rule" else ", such as lambda v: math.tanh(v)"
         raise TypeError(
-            f"{what} must be a function written in Python, got {function!r}; write one that calls it, such as "
-            "lambda v: math.tanh(v)"
+            f"{what} must be a function written in Python, got {function!r}; write one that calls it{example}"
         )
     if not JIT:
         return function
@@ -85,6 +88,20 @@ def _line_of(code: CodeType, error: Exception, text: str) -> int:
     return int(getattr(getattr(error, "loc", None), "line", None) or code.co_firstlineno)
 
 
+def _check_arguments(function: Any) -> None:
+    """Refuse a step with other arguments; they are handed over by place, so that another order would go unnoticed."""
+    code = getattr(getattr(function, "py_func", function), "__code__", None)
+    if code is None:
+        return  # no function, which the compiler says
+    names = code.co_varnames[: code.co_argcount]
+    misplaced = any(name in ARGUMENTS and ARGUMENTS.index(name) != place for place, name in enumerate(names))
+    if len(names) != len(ARGUMENTS) or misplaced:
+        raise TypeError(
+            f"rule {function.__name__!r} must take {', '.join(ARGUMENTS)}, in this order; it takes "
+            f"{', '.join(names) or 'nothing'}"
+        )
+
+
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 OWN_RULES: dict[str, OwnRule] = {}  # by name, so that text can call for them too
@@ -97,6 +114,7 @@ class OwnRule:
     def __init__(
         self, function: Callable[..., Any], parameters: Mapping[str, float], options: Mapping[str, Any]
     ) -> None:
+        _check_arguments(function)
         self.step = compile_function(function, STEP, "rule")
         called = function.__name__.replace("_", "-").lower()
         if called in TAKEN:
@@ -209,8 +227,10 @@ def rule(
     """
     if not math.isfinite(start):
         raise ValueError(f"start must be finite, got {start!r}; try 0")
-    if math.isnan(reach):
-        raise ValueError("reach must be a number, got nan; try 0, or math.inf to see every trial")
+    if not isinstance(reach, (int, float)) or math.isnan(reach) or reach < 0.0:
+        raise ValueError(f"reach must be a number >= 0, got {reach!r}; try 0, or math.inf to see every trial")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise TypeError(f'parameters must be names with defaults, such as {{"rate": 1.0}}, got {parameters!r}')
     options = {
         "start": float(start),
         "slots": tuple(finite("slots", value) for value in slots),

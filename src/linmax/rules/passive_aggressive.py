@@ -16,6 +16,8 @@ from linmax.util.checks import positive
 
 __all__ = ["pa", "pa_i", "pa_ii"]
 
+BOUND = "its bound is on mistakes, not on updates: see linmax.bounds.passive_aggressive"
+
 
 @kernel(STEP)
 def step(
@@ -64,7 +66,7 @@ def pa() -> Rule:
     >>> int(trace.mistakes[-1]) < 100
     True
     """
-    return Rule("pa", {}, step, values=(math.inf, 0.0), reach=1.0, mix=mix_weights)
+    return Rule("pa", {}, step, values=(math.inf, 0.0), reach=1.0, mix=mix_weights, bound=BOUND)
 
 
 def pa_i(C: float = 1.0) -> Rule:
@@ -90,7 +92,7 @@ def pa_i(C: float = 1.0) -> Rule:
     ('pa-i', 'pa-i(C=0.1)')
     """
     C = positive("C", C, 1.0)
-    return Rule("pa_i", {"C": C}, step, values=(C, 0.0), reach=1.0, mix=mix_weights, defaults={"C": 1.0})
+    return Rule("pa_i", {"C": C}, step, values=(C, 0.0), reach=1.0, mix=mix_weights, bound=BOUND, defaults={"C": 1.0})
 
 
 def pa_ii(C: float = 1.0) -> Rule:
@@ -116,4 +118,13 @@ def pa_ii(C: float = 1.0) -> Rule:
     'pa-ii(C=0.5)'
     """
     C = positive("C", C, 1.0)
-    return Rule("pa_ii", {"C": C}, step, values=(math.inf, 0.5 / C), reach=1.0, mix=mix_weights, defaults={"C": 1.0})
+    return Rule(
+        "pa_ii",
+        {"C": C},
+        step,
+        values=(math.inf, 0.5 / C),
+        reach=1.0,
+        mix=mix_weights,
+        bound=BOUND,
+        defaults={"C": 1.0},
+    )

@@ -132,4 +132,5 @@ def romma() -> Rule:
     >>> int(trace.mistakes[-1]) < 150
     True
     """
-    return Rule("romma", {}, step, slots=(0.0,), scalars=(0.0, 0.0, 0.0), spread=spread, mix=mix)
+    bound = "it is known for separable trials only, where it is that of the Perceptron"
+    return Rule("romma", {}, step, slots=(0.0,), scalars=(0.0, 0.0, 0.0), spread=spread, mix=mix, bound=bound)

@@ -81,6 +81,8 @@ class Client(Verbs):
         raise AssertionError("not reached")
 
     def _exchange(self, asked: ClientRequest) -> tuple[int, dict[str, str], bytes]:
+        if not asked.repeatable:  # the service may have closed an idle connection meanwhile
+            self.close()
         connection = getattr(self._own, "connection", None)
         if connection is None:
             kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
@@ -146,9 +148,9 @@ class AsyncClient(Verbs):
         raise AssertionError("not reached")
 
     async def _exchange(self, asked: ClientRequest) -> tuple[int, dict[str, str], bytes]:
-        if self._idle:
+        if self._idle and asked.repeatable:
             reader, writer = self._idle.pop()
-        else:
+        else:  # always if it may not be repeated: the service may have closed an idle connection meanwhile
             context = ssl.create_default_context() if self._secure else None
             reader, writer = await asyncio.open_connection(self._host, self._port, ssl=context)
         try:

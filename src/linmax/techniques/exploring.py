@@ -1,7 +1,7 @@
-"""Learning from right or wrong alone, B-B: try a class, now and then any class, and be told whether it is right.
+"""Learning from right or wrong alone, B-L: try a class, now and then any class, and be told whether it is right.
 
 Kakade, Shalev-Shwartz and Tewari (2008). With probability gamma the class that is tried is drawn from all, otherwise it
-is the prediction of B. A class that is right is the label, and B learns it; of two classes a wrong one tells the label
+is the prediction of L. A class that is right is the label, and L learns it; of two classes a wrong one tells the label
 as well. Labels that come to light by draws alone are a fair sample of all, so that the mistake bound of a rule carries
 over (`linmax.bounds.bandit`).
 """
@@ -35,7 +35,7 @@ TIED = 1e-12  # leads below this share of the scores are ties
 
 @dataclass(frozen=True)
 class Explored(PrefixTechnique):
-    """Description of B-B; made by `linmax.bandit`."""
+    """Description of B-L; made by `linmax.bandit`."""
 
     notation: ClassVar[str] = "B"
     gamma: float = 0.1
@@ -51,7 +51,7 @@ class Explored(PrefixTechnique):
 
 
 class Exploring(Host):
-    """B in an engine of its own, which plays the trials whose label comes to light.
+    """L in an engine of its own, which plays the trials whose label comes to light.
 
     A label that brings a new class is always learned: nobody could have tried it.
     """
@@ -87,7 +87,7 @@ class Exploring(Host):
             self.marks[DENIED] = list(order).index(int(self.marks[DENIED]) - 1) + 1
 
     def tried(self, prediction: int, known: int) -> int:
-        """The class that is tried at the next trial, given the prediction of B."""
+        """The class that is tried at the next trial, given the prediction of L."""
         draw = drawn(self.seed, int(self.marks[DRAWS]))
         return int(draw / self.gamma * known) if draw < self.gamma else prediction
 
@@ -100,7 +100,7 @@ class Exploring(Host):
         self.marks[DENIED] = 0
 
     def _label(self, label: int, prediction: int, scores: np.ndarray) -> tuple[int, int]:
-        """The class tried at a trial, and the label that B is to learn, -1 if none; takes the next draw."""
+        """The class tried at a trial, and the label that L is to learn, -1 if none; takes the next draw."""
         known, number = len(scores), int(self.marks[DRAWS])
         answer, denied = self.tried(prediction, known), int(self.marks[DENIED]) - 1
         self.marks[[DRAWS, DENIED]] = number + 1, 0
@@ -111,7 +111,7 @@ class Exploring(Host):
         right = denied < 0 and answer == label
         if known == 2 or right:
             if known > 2 and not self.guesses and _tied(scores) and drawn(self.seed, number) >= self.gamma:
-                return answer, -1  # B would learn from it, and more often than from a wrong prediction
+                return answer, -1  # L would learn from it, and more often than from a wrong prediction
             self.marks[TOLD] += 1
             return answer, answer if right else 1 - answer
         if not self.guesses:
@@ -166,9 +166,9 @@ def _tied(scores: np.ndarray) -> bool:
 
 
 def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
-    """B-B: learn from being told whether the class that was tried is right, and never see a label.
+    """B-L: let a learner L learn from being told whether the class that was tried is right; it never sees a label.
 
-    The class tried is B's prediction or, with probability gamma, one drawn from all classes. It counts: of k classes a
+    The class tried is L's prediction or, with probability gamma, one drawn from all classes. It counts: of k classes a
     share gamma (k - 1)/k of the right predictions is given away to find out about the others.
 
     Parameters
@@ -182,13 +182,13 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
 
     Notes
     -----
-    B learns the label of a trial if the class tried was right, and with two classes in any case. A wrong class among
+    L learns the label of a trial if the class tried was right, and with two classes in any case. A wrong class among
     more teaches a rule nothing. The pool for attributes lets it fall behind the others. The pool for votes learns
     another class in its stead, drawn with the probability that its scores give it, so that in the mean it follows the
     likelihood of "not this class". Where the two best scores are equal, a rule learns from a right class only if it was
     drawn.
 
-    In a combination each B-B tries a class of its own, is told about that one, and is followed for what it tried, draws
+    In a combination each B-L tries a class of its own, is told about that one, and is followed for what it tried, draws
     included. Where only the answer of the combination is ever tried, B goes in front: ``B-combine(...)``.
 
     `run` and every other interface that is given labels uses them to tell right from wrong, and for nothing else; only

@@ -10,7 +10,7 @@ A technique makes a learner from other learners. Its description is a frozen dat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -31,6 +31,7 @@ __all__ = [
     "as_learners",
     "as_rule",
     "bracketed",
+    "turned_inside",
 ]
 
 LearnerLike = Any  # a description, a rule of the user's own, or text; as an annotation it tells `parse` to expect one
@@ -99,6 +100,18 @@ class MemberTechnique(PrefixTechnique):
     def configure(self, run: Run, learner: Any) -> None:
         """Write the technique into ``run``; ``learner`` is the outermost description, for messages."""
         raise NotImplementedError
+
+
+def turned_inside(outer: PrefixTechnique, inner: PrefixTechnique) -> PrefixTechnique:
+    """The techniques in the other order: ``outer`` over what ``inner`` is over, and ``inner`` over that.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> print(turned_inside(linmax.average("V-perceptron"), linmax.vote("perceptron")))
+    VA-perceptron
+    """
+    return replace(inner, base=replace(outer, base=inner.base))
 
 
 def bracketed(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ from linmax.techniques.hypothesis_log import (
     write_out,
 )
 from linmax.techniques.node import Chunk, Node, PlayedChunk
-from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, as_learner
+from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, Technique, as_learner, turned_inside
 from linmax.util.checks import counted, one_of
 
 if TYPE_CHECKING:
@@ -228,8 +228,18 @@ class Voted(PrefixTechnique):
     def node(self, make: NodeMaker) -> Node:
         base = make(self.base)
         if not base.selects:
-            raise ValueError(f"vote() needs hypotheses that are weights; {self.base} has none: vote over its members")
+            raise ValueError(self._refusal())
         return Voting(base, self)
+
+    def _refusal(self) -> str:
+        """Why it cannot vote over its base, and what can be done."""
+        if isinstance(self.base, Voted):
+            return f"{self} votes twice; once is enough"
+        if isinstance(self.base, PrefixTechnique):
+            remedy = f"write {turned_inside(self, self.base)}"
+        else:
+            remedy = f"vote over {'its members' if isinstance(self.base, Technique) else 'a rule'}"
+        return f"vote() needs hypotheses that are weights; {self.base} has none: {remedy}"
 
 
 class Voting(Node):

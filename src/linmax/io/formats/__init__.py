@@ -75,6 +75,7 @@ def format_class(name: str) -> type[StreamFormat]:
         return where
     module, wanted = where.split(":")
     found: type[StreamFormat] = getattr(import_module(module), wanted)
+    REGISTRY[name] = found
     return found
 
 

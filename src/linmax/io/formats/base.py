@@ -20,11 +20,13 @@ from linmax.io.scan import PADDING
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.io.words import letters, words_for
+from linmax.jit.compiling import address_of
 from linmax.util.lazy import LazyModule
 
 __all__ = ["Columns", "LineFormat", "Row", "RowFormat", "ScratchFormat", "StreamFormat", "TableFormat"]
 
 packed = LazyModule("linmax.io.parsers.packed")
+text_parser = LazyModule("linmax.io.parsers.text")
 
 Columns = dict[str, list[Any]]  # the unchanged cells of each column, None for an empty one
 Texts = bytes | list[tuple[bytes, bytes]]  # a text, or several, each with what its words begin with
@@ -181,6 +183,10 @@ class ScratchFormat(LineFormat):
         """Make the table of letters."""
         self.words = self.words._replace(letters=letters())
 
+    def taking_words(self, texts: bool) -> int:
+        """The address of what takes the words of texts; 0 without any, since it takes a second to compile."""
+        return address_of(text_parser.put_words, text_parser.WORDS) if texts else 0
+
     def aside(self) -> np.ndarray:
         """The scratch."""
         return self._scratch
@@ -231,7 +237,7 @@ class RowFormat(ScratchFormat):
         found = int(
             packed.parse_packed(
                 block, work, vocabulary.names, classes.texts.names, self._source, scratch, self.words,
-                self._lines, self._names, self._amounts, self._texts,
+                self._lines, self._names, self._amounts, self._texts, self.taking_words(len(self._texts) > 0),
             )
         )  # fmt: skip
         state[parsing.TAGGED] |= any(self._ids)
@@ -277,7 +283,7 @@ class RowFormat(ScratchFormat):
                 for name, value in row[1]:
                     names.append(keep(name))
                     amounts.append(value)
-                for head, body in [(b"", row[2])] if isinstance(row[2], bytes) else row[2]:
+                for head, body in row[2] if isinstance(row[2], list) else [(b"", row[2])] * (row[2] != b""):
                     start = keep(body.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n")[0]
                     texts.append((start, vocabulary.prefix(head) if head else 0))
             self._ids.append(self.id)

@@ -17,10 +17,12 @@ from linmax.io.parsing import AT, END, LINE, NEWLINE, RETURN, Work
 from linmax.io.schema import (
     COMMA,
     MISSING,
+    TYPE_SAMPLE,
     cell_type,
     dense_columns,
     is_number,
     named_columns,
+    number_note,
     refuse_repeated,
     schema_of,
     text_note,
@@ -32,7 +34,6 @@ from linmax.util.lazy import LazyModule
 __all__ = ["Csv"]
 
 parser = LazyModule("linmax.io.parsers.table")
-TYPE_SAMPLE = 100  # lines that decide the types of the columns
 HEADERS_SHOWN = 5
 
 
@@ -76,6 +77,8 @@ class Csv(ScratchFormat):
             cells = {column: [cell.replace(",", ".") for cell in found] for column, found in cells.items()}
         schema = schema_of(name, header, lambda column: cell_type(cells[column]), self.options)
         self.notes += [*schema.notes, *text_note(header, schema.kinds, cells)]
+        guessed = {c: kind for c, kind in zip(header, schema.kinds, strict=True) if c not in self.options.categorical}
+        self.notes += number_note(guessed, cells)
         if comma:
             self.notes.append("Numbers have a decimal comma.")
         self.settled = {"header": header, "kinds": schema.kinds, "separator": separator, "comma": comma}
@@ -146,9 +149,10 @@ class Csv(ScratchFormat):
         names, labels = vocabulary.names, classes.texts.names
         return int(
             parser.parse_table(
-                block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS, self.words
+                block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS,
+                self.words, self.taking_words("text" in self.settled["kinds"]),
             )
-        )
+        )  # fmt: skip
 
     def _blank_headers(self, block: np.ndarray, state: np.ndarray) -> None:
         """Turn lines that are the header again into blank ones."""
@@ -177,11 +181,15 @@ class Csv(ScratchFormat):
             "weight": parser.WEIGHT,
         }
         alone = kinds.count("text") == 1
-        rows = []
-        for column, kind in zip(header, kinds, strict=True):
-            place = self.dense_names.index(column) if kind == "number" else 0
-            head = {"number": f"{column}=", "category": f"{column}=", "text": "" if alone else f"{column}^"}.get(kind)
-            rows.append([numbers[kind], place, vocabulary.prefix(head.encode()) if head else 0, 0])
+        ends = {"number": "=", "category": "=", "text": "^"}  # of what names begin with
+        named = [kind in ends and not (kind == "text" and alone) for kind in kinds]
+        columns = list(zip(header, kinds, named, strict=True))
+        heads = iter(vocabulary.prefixes([f"{column}{ends[kind]}".encode() for column, kind, own in columns if own]))
+        places = {column: place for place, column in enumerate(self.dense_names)}
+        rows = [
+            [numbers[kind], places[column] if kind == "number" else 0, next(heads) if own else 0, 0]
+            for column, kind, own in columns
+        ]
         return np.array(rows, np.int64)
 
     def tag(self, block: np.ndarray, begin: int, end: int) -> str:
@@ -218,6 +226,7 @@ class Csv(ScratchFormat):
         try:
             header = next(reader, [])
             cells: list[list[Any]] = [[] for _ in header]
+            among = set(header)
             line = reader.line_num + 1
             for row in reader:
                 first, line = line, reader.line_num + 1
@@ -230,6 +239,9 @@ class Csv(ScratchFormat):
                     what = "fields" if len(row) != 1 else "field"
                     self.refuse(source.name, first, f"{len(row)} {what} where the header has {len(header)}")
                     continue
+                if row[0] in among and sorted(row) == sorted(header):
+                    told = f"line {first} is the header again, with its columns in another order"
+                    raise ValueError(f"{source.name}: {told}; make what follows a table of its own")
                 self.lines.append(first)
                 for column, field in zip(cells, row, strict=True):
                     column.append(met.setdefault(field, field))  # equal fields share one object

@@ -14,7 +14,7 @@ from linmax.io import parsing
 from linmax.io.formats.base import COLUMN_OPTIONS, Columns, Row, RowFormat
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import REASONS
-from linmax.io.schema import LABEL_NAMES
+from linmax.io.schema import DATES, LABEL_NAMES, ignored_note, number_note, words_type
 from linmax.io.sources import Source
 
 __all__ = ["JsonLines"]
@@ -49,12 +49,26 @@ class JsonLines(RowFormat):
         objects = [found for line in head.split(b"\n")[:FORMAT_SAMPLE] if isinstance(found := _object(line), dict)]
         keys = dict.fromkeys(key for found in objects for key in found)
         if "key" not in self.settled:
+            self._look_at(objects)
             small = {key.lower(): key for key in reversed(keys)}
             key = self.options.label or next((small[label] for label in LABEL_NAMES if label in small), LABEL_NAMES[0])
-            self.settled = {"key": key}
+            self.settled["key"] = key
             if not self.options.unlabelled:
                 self.notes.append(f"The label is {key!r}{'' if key in keys or not keys else ', which is not there'}.")
         return 0, 0
+
+    def _look_at(self, objects: list[dict[str, Any]]) -> None:
+        """Find the keys that hold dates and times, which are left out as in tables, and numbers written as text."""
+        texts: dict[str, list[Any]] = {}
+        for given in objects:
+            shown = {**given, FEATURES: None, **found} if isinstance(found := given.get(FEATURES), dict) else given
+            _note_values("", shown, texts)
+        own = {*self.options.ignore, *self.options.categorical, *self.options.text, self.options.id, self.options.label}
+        kinds = {name: words_type(cells) for name, cells in texts.items() if name not in own | {TEXT, *LABEL_NAMES}}
+        self.settled["dates"] = [name for name, kind in kinds.items() if kind == DATES]
+        if self.settled["dates"]:
+            self.notes.append(ignored_note(DATES, self.settled["dates"]))
+        self.notes += number_note(kinds, texts)
 
     def row(self, raw: bytes) -> Row | int:
         """Label, features and texts of a line, or the reason for refusing it."""
@@ -74,7 +88,8 @@ class JsonLines(RowFormat):
                     self.strange.append(_written(weight))
                     return parsing.IMPORTANCE
                 self.weight = float(weight)
-        found = _Attributes({TEXT, *options.text}, {*options.ignore}, {*options.categorical})
+        left_out = {*options.ignore, *self.settled.get("dates", ())}
+        found = _Attributes({TEXT, *options.text}, left_out, {*options.categorical})
         features = given.pop(FEATURES, {})
         reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
         reason = reason or found.add("", given)
@@ -82,6 +97,8 @@ class JsonLines(RowFormat):
             self.strange.append(found.wild)
         if reason:
             return reason
+        if found.twice():
+            return parsing.TWICE
         alone = len(found.texts) == 1
         texts = [(b"" if alone or name == TEXT else _raw(f"{name}^"), _raw(text)) for name, text in found.texts]
         return _raw(_written(label)), [(_raw(name), value) for name, value in found.numbers], texts
@@ -187,6 +204,15 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _note_values(name: str, value: Any, texts: dict[str, list[Any]]) -> None:
+    """Note what stands under each name, by names with dots."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            _note_values(f"{name}.{key}" if name else key, one, texts)
+    elif value is not None:
+        texts.setdefault(name, []).append(value)
+
+
 def _is_weight(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= parsing.LARGEST_VALUE
 
@@ -214,6 +240,11 @@ class _Attributes:
         self.numbers: list[tuple[str, float]] = []
         self.texts: list[tuple[str, str]] = []
         self.wild = ""  # a number that is not finite, with its name
+        self.counted: list[str] = []  # names of numbers, which can be there once
+
+    def twice(self) -> bool:
+        """Whether two numbers have the same name, as one with a dot and one in an object may have."""
+        return len({*self.counted}) < len(self.counted)
 
     def add(self, name: str, value: Any) -> int:
         """Take a value with everything in it; the reason for refusing it, or 0."""
@@ -240,9 +271,12 @@ class _Attributes:
             number = float(value)
         except OverflowError:
             number = math.inf
-        if not abs(number) <= parsing.LARGEST_VALUE:
+        if math.isnan(number):  # as Python writes a number that is missing
+            return 0
+        if abs(number) > parsing.LARGEST_VALUE:
             self.wild = f"{name}: {number:g}"
             return parsing.NOT_FINITE
+        self.counted.append(name)
         if number:
             self.numbers.append((name, number))
         return 0

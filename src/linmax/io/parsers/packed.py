@@ -6,7 +6,7 @@ import numpy as np
 from numba import float64, int64
 
 from linmax.io.name_table import SIZE, NameTable, NameTableT
-from linmax.io.parsers.text import NO_ROOM, WordsT, words_of
+from linmax.io.parsers.text import NO_ROOM, WordsT, call_words
 from linmax.io.parsing import (
     ASIDE,
     AT,
@@ -38,7 +38,7 @@ LABEL_FROM, LABEL_TO, TEXTS, FEATURES, REASON, AFTER = range(6)
 @kernel(
     int64(
         Block, WorkT, NameTableT, NameTableT, Block, Block, WordsT, int64[:, ::1], int64[:, ::1], float64[::1],
-        int64[:, ::1],
+        int64[:, ::1], int64,
     )
 )  # fmt: skip
 def parse_packed(
@@ -53,12 +53,14 @@ def parse_packed(
     features: np.ndarray,
     amounts: np.ndarray,
     texts: np.ndarray,
+    takes_words: int,
 ) -> int:
     """Take lines until something is needed; returns what.
 
     ``lines``: where the label is in the source; how many texts and features; the reason to refuse the line (0 none, -1
     it is empty); where the next line begins. ``features`` are names in the source, ``amounts`` their values, ``texts``
     where each begins, which a newline ends, and the prefix of its words. Words and names are put into one scratch.
+    ``takes_words`` is the address of `put_words`, needed if there are texts.
     """
     state = work.state
     state[ASIDE] = 2
@@ -85,7 +87,9 @@ def parse_packed(
             count, put, room = 0, 0, 0
             for i in range(text, text + entry[TEXTS]):
                 before = count
-                count, _, size, put = words_of(work, source, texts[i, 0], scratch, put, count, texts[i, 1], words)
+                count, _, size, put = call_words(
+                    takes_words, work, source, texts[i, 0], scratch, put, count, texts[i, 1], words
+                )
                 if count < 0:
                     return MORE_TOKENS if count == NO_ROOM else LETTERS
                 room += size + (count - before) * names.prefixes[texts[i, 1], SIZE]

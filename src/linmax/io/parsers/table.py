@@ -1,9 +1,9 @@
 """Rows of a table: fields between separators, quoted or not; a quoted field may hold newlines.
 
-A column is ignored, the label, a number (dense; an empty field or one of ``NA nan null none ?`` is missing), a
-category, whose value v becomes the attribute ``column=v`` with value 1 (an empty field gives none), a text, whose words
-are attributes, a tag, or the weight of the row. A word in a column of numbers is a category there, and its number is
-missing.
+A column is ignored, the label, a number (dense; true is 1, false is 0, an empty field or one of ``NA nan null none ?``
+is missing), a category, whose value v becomes the attribute ``column=v`` with value 1 (an empty field gives none), a
+text, whose words are attributes, a tag, or the weight of the row. A word in a column of numbers is a category there,
+and its number is missing.
 
 A quote that is not closed costs one line: the next one is read as if it stood alone.
 """
@@ -17,7 +17,7 @@ from numba import int64, typeof
 
 from linmax.io.decimals import GOOD, HARD, WILD
 from linmax.io.name_table import SIZE, NameTable, NameTableT
-from linmax.io.parsers.text import NO_ROOM, WordsT, words_of
+from linmax.io.parsers.text import NO_ROOM, WordsT, call_words
 from linmax.io.parsing import (
     ASIDE,
     ASK_NUMBER,
@@ -54,7 +54,7 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block, byte
-from linmax.io.schema import MISSING
+from linmax.io.schema import MISSING, TRUTH
 from linmax.io.words import Words
 from linmax.jit.compiling import kernel
 
@@ -65,6 +65,7 @@ KIND, PLACE, NAMED, WIDENED = range(4)  # what is known of a column
 QUOTE, COMMA, POINT = 34, 44, 46
 LONGEST_ROW = 2**20  # bytes within which a quote must be closed
 MISSING_WORDS = np.array([int.from_bytes(text.encode().ljust(8, b"\0"), "little") for text in MISSING], np.int64)
+FALSE_WORD, TRUE_WORD = (int.from_bytes(text.encode(), "little") for text in TRUTH)
 
 
 class Shape(NamedTuple):
@@ -90,6 +91,20 @@ def is_missing(scratch: np.ndarray, start: int, length: int, missing: np.ndarray
         if missing[i] == bits:
             return True
     return False
+
+
+@kernel(hot=True)
+def truth(scratch: np.ndarray, start: int, length: int) -> float:
+    """1 for true, 0 for false, nan for any other word."""
+    if length < 4 or length > 5:
+        return np.nan
+    bits = 0
+    for i in range(length):
+        c = byte(scratch, start + i)
+        bits |= (c | 32 if 65 <= c <= 90 else c) << (8 * i)
+    if bits == TRUE_WORD:
+        return 1.0
+    return 0.0 if bits == FALSE_WORD else np.nan
 
 
 @kernel(hot=True)
@@ -146,7 +161,7 @@ def put_category(work: Work, names: NameTable, count: int, start: int, length: i
     return length + names.prefixes[prefix, SIZE]
 
 
-@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, ShapeT, int64[:, ::1], int64[::1], WordsT))
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, ShapeT, int64[:, ::1], int64[::1], WordsT, int64))
 def parse_table(
     block: np.ndarray,
     work: Work,
@@ -157,12 +172,13 @@ def parse_table(
     columns: np.ndarray,
     missing: np.ndarray,
     words: Words,
+    texts: int,
 ) -> int:
     """Take rows until something is needed; returns what.
 
     ``columns`` are (kind, place among the dense attributes, prefix of the names, line of the first word in a column of
     numbers) of each. Fields are copied to the scratch, which must hold the longest row, without quotes and outer
-    spaces.
+    spaces. ``texts`` is the address of `put_words`, needed if a column is a text.
     """
     state = work.state
     state[ASIDE] = 1
@@ -205,8 +221,9 @@ def parse_table(
                         wrong = NOT_FINITE
                         blame(work, raw, at)
                         break
-                    if status != GOOD or end != put:  # a word among numbers
-                        value = np.nan
+                    if status != GOOD or end != put:
+                        value = truth(scratch, start, length)
+                    if np.isnan(value):  # a word among numbers
                         if count == work.amounts.size:
                             return MORE_TOKENS
                         room += put_category(work, names, count, start, length, columns[field, NAMED])
@@ -221,8 +238,8 @@ def parse_table(
                 count += 1
             elif kind == TEXT:
                 before = count
-                count, _, size, put = words_of(
-                    work, scratch, start, scratch, put + 1, count, columns[field, NAMED], words
+                count, _, size, put = call_words(
+                    texts, work, scratch, start, scratch, put + 1, count, columns[field, NAMED], words
                 )
                 if count < 0:
                     return MORE_TOKENS if count == NO_ROOM else LETTERS

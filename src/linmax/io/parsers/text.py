@@ -7,7 +7,8 @@ often it comes.
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, typeof
+from numba import int64, typeof, types
+from numba.extending import intrinsic
 
 from linmax.io.name_table import NameTable, NameTableT
 from linmax.io.parsing import (
@@ -37,11 +38,12 @@ from linmax.io.parsing import (
 )
 from linmax.io.scan import Block, byte
 from linmax.io.words import OWN, SHORTEST_WORD, SKIPPED, UNICODE, Words, words_for
-from linmax.jit.compiling import kernel
+from linmax.jit.compiling import JIT, caller, kernel
 
-__all__ = ["WordsT", "parse_text"]
+__all__ = ["WORDS", "WordsT", "call_words", "parse_text", "put_words"]
 
 WordsT = typeof(words_for(UNICODE, 1, 0))
+WORDS = types.UniTuple(int64, 4)(WorkT, Block, int64, Block, int64, int64, int64, WordsT)  # of `put_words`
 STAR = 42
 NO_ROOM, NO_TABLE, BAD_BYTE = -1, -2, -3  # instead of a number of tokens
 LABELLED, PLAIN, EITHER = range(3)  # which lines have a label: all, none, those with a tab
@@ -173,6 +175,25 @@ def copied(scratch: np.ndarray, start: int, length: int, put: int) -> int:
     for i in range(length):
         scratch[put + i] = scratch[start + i]
     return put + length
+
+
+@kernel(WORDS)
+def put_words(
+    work: Work, block: np.ndarray, at: int, scratch: np.ndarray, put: int, count: int, prefix: int, words: Words
+) -> tuple[int, int, int, int]:
+    """`words_of` by itself, for formats in which few files have texts: it takes a second to compile."""
+    return words_of(work, block, at, scratch, put, count, prefix, words)
+
+
+if JIT:
+
+    @intrinsic
+    def call_words(_, address, work, block, at, scratch, put, count, prefix, words):  # type: ignore[no-untyped-def]
+        """Call `put_words` by its address."""
+        return WORDS.return_type(int64, *WORDS.args), caller(WORDS)
+
+else:
+    call_words = caller(WORDS)
 
 
 @kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, WordsT, int64))

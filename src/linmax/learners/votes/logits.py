@@ -11,12 +11,19 @@ then the curvature H of the trial's log loss is added to P, and one Newton step 
 from __future__ import annotations
 
 import numpy as np
+from numba import float64, int64
+from numba.extending import intrinsic
 
+from linmax.core.contract import Indices, Matrix, Vector
 from linmax.jit.blocks import SIDE, add_times, factorise, solve_blocks
-from linmax.jit.compiling import kernel
-from linmax.learners.softmax_trials import Store
+from linmax.jit.compiling import JIT, caller, kernel
+from linmax.learners.softmax_trials import Store, StoreT
 
-__all__ = ["curve_together", "forget", "step_by_diagonal", "step_by_matrix"]
+__all__ = ["DIAGONAL", "call_diagonal", "curve_together", "forget", "step_by_diagonal", "step_by_matrix"]
+
+DIAGONAL = int64(
+    StoreT, int64, int64, int64, Vector, float64, float64, Vector, Vector, Vector, Matrix, Indices
+)  # of `step_by_diagonal`
 
 GRADIENT_ROUNDS = 8  # most steps of conjugate gradients
 SOLVED = 1e-12  # share of the first residual, squared, below which they stop
@@ -170,7 +177,7 @@ def curved(
         result[store.places[j]] += store.values[j] * shares[of] * (by_class[of] - mean)
 
 
-@kernel()
+@kernel(DIAGONAL)
 def step_by_diagonal(
     store: Store,
     count: int,
@@ -188,7 +195,8 @@ def step_by_diagonal(
     """The same with the diagonal of the precision alone; returns how many coordinates spoke, listed in ``active``.
 
     Only those that speak forget. The Newton step is one by the diagonal and all of the trial's own curvature, found by
-    conjugate gradients, so that voters who always agree are not all corrected for the same mistake.
+    conjugate gradients, so that voters who always agree are not all corrected for the same mistake. Called by address:
+    it takes a second to compile, and few have so many voters.
     """
     residual, direction, turned, step, by_class, squares = room[0], room[1], room[2], room[3], room[4], room[5]
     size = 0
@@ -240,3 +248,16 @@ def step_by_diagonal(
         weights[active[a]] += step[active[a]]
         diagonal[active[a]] += squares[active[a]]
     return size
+
+
+if JIT:
+
+    @intrinsic
+    def call_diagonal(  # type: ignore[no-untyped-def]
+        _, address, store, count, known, label, shares, ridge, kept, home, weights, diagonal, room, active
+    ):
+        """Call `step_by_diagonal` by its address."""
+        return DIAGONAL.return_type(int64, *DIAGONAL.args), caller(DIAGONAL)
+
+else:
+    call_diagonal = caller(DIAGONAL)

@@ -31,7 +31,7 @@ import numpy as np
 
 from linmax.learners.mixing import Mixture, Placement
 from linmax.learners.softmax_mixing import PlacedSoftmax, mix_softmaxes, moved_to
-from linmax.learners.softmax_state import blas, symmetric
+from linmax.learners.softmax_state import symmetric
 from linmax.learners.votes.agreement import CREDIT, DUE, LIMIT, ROWS, Agreement, new_agreement, no_agreement
 from linmax.learners.votes.confusions import KEPT, Confusions, PlacedConfusions, join_confusions
 from linmax.learners.votes.growth import (
@@ -60,6 +60,7 @@ from linmax.learners.votes.mixture import (
     Pool,
 )
 from linmax.learners.votes.trial import VOTERS
+from linmax.util.blas import one_blas_thread
 
 if TYPE_CHECKING:
     from linmax.learners.votes.pool import RunningVotes
@@ -287,7 +288,7 @@ def _mixed(
         right = found.pull + RIDGE[m] * found.home
         if precision.size:
             precision[m] += found.information
-            with blas().limit(limits=1, user_api="blas"):
+            with one_blas_thread():
                 weights[m] = np.linalg.solve(precision[m], right)
         else:
             diagonal[m] += found.information

@@ -23,7 +23,7 @@ from linmax.jit.compiling import kernel
 from linmax.learners.softmax_trials import IntTable, Store, StoreT, rate, to_shares, trust
 from linmax.learners.votes.agreement import DUE, ROWS, Agreement, AgreementT, note_row
 from linmax.learners.votes.confusions import Confusions, ConfusionsT, note_trial, write_evidence
-from linmax.learners.votes.logits import curve_together, forget, step_by_diagonal, step_by_matrix
+from linmax.learners.votes.logits import call_diagonal, curve_together, forget, step_by_matrix
 from linmax.learners.votes.silence import note_silence, silence_varies, write_silence
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, VOTERS, write_trial
 
@@ -230,8 +230,8 @@ def add_up(pool: Pool, m: int, middle: int, last: int) -> None:
 
 
 @kernel()
-def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: MixtureRoom) -> None:
-    """One step of each logit."""
+def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: MixtureRoom, diagonal: int) -> None:
+    """One step of each logit; ``diagonal`` is the address of `step_by_diagonal`, needed without precisions in full."""
     age, narrow = pool.counts[AGE], pool.counts[NARROW]
     wide = pool.weights.shape[1] if silence_varies(pool.silence) else narrow
     pool.counts[AGE] += 1
@@ -256,9 +256,9 @@ def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: 
             )  # fmt: skip
             add_up(pool, m, middle, last)
         else:
-            spoke = step_by_diagonal(
-                room.store, count, known, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m], pool.weights[m],
-                pool.diagonal[m], room.vectors, room.chain[0],
+            spoke = call_diagonal(
+                diagonal, room.store, count, known, label, room.shares[m], RIDGE[m], MEMORIES[m], pool.home[m],
+                pool.weights[m], pool.diagonal[m], room.vectors, room.chain[0],
             )  # fmt: skip
             for a in range(spoke):
                 place = room.chain[0, a]
@@ -280,6 +280,7 @@ def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: 
         ConfusionsT,
         RoomT,
         Cube,
+        int64,
         boolean,
         Labels,
         Matrix,
@@ -298,11 +299,14 @@ def play_votes(
     lately: Confusions,
     room: MixtureRoom,
     given: np.ndarray,
+    diagonal: int,
     learn: bool,
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> int:
     """Trials begin..end; ``given`` (trials, members, k) are the scores of the members from elsewhere.
+
+    ``diagonal`` is the address of `step_by_diagonal`, needed to learn without precisions in full.
 
     ``table`` receives the logarithms of the mixed probabilities. It, what is given and the predictions are indexed from
     ``origin``. A label below 0 is none: voters are compared. Returns where it stopped: when trust is to be fitted.
@@ -330,7 +334,7 @@ def play_votes(
             predict(pool, agreement, instances, known, given[t - origin], room, room.vectors[5])
         welcome(pool, agreement, instances, room.ends[0], room.store)
         weigh_members(pool, labels[t], known, room.shares)
-        learn_trial(pool, instances, known, labels[t], room)
+        learn_trial(pool, instances, known, labels[t], room, diagonal)
         note_trial(confusions, instances, t, known, labels[t])
         note_trial(lately, instances, t, known, labels[t])
         if note_silence(pool.silence, pool.seen, instances, t) and pool.counts[NARROW] < pool.seen.size:

@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
+from linmax.jit.compiling import address_of
 from linmax.learners import Description, Running
 from linmax.learners.mixing import Mixture
-from linmax.learners.softmax_state import RunningSoftmax, blas, new_store, symmetric
+from linmax.learners.softmax_state import RunningSoftmax, new_store, symmetric
 from linmax.learners.votes.agreement import CREDIT, LIMIT, Agreement, due, fit_trust, no_agreement
 from linmax.learners.votes.confusions import (
     KEPT,
@@ -32,6 +33,7 @@ from linmax.learners.votes.growth import (
     spread_out,
     spread_pool,
 )
+from linmax.learners.votes.logits import DIAGONAL, step_by_diagonal
 from linmax.learners.votes.mixing import mix_pools
 from linmax.learners.votes.mixture import (
     AGREED,
@@ -53,6 +55,7 @@ from linmax.learners.votes.mixture import (
 from linmax.learners.votes.reach import Evidence, Outlook, Silence, ratings_ahead, stays
 from linmax.learners.votes.silence import silence_varies
 from linmax.learners.votes.trial import CONFUSED, CONFUSED_LATELY, COPIED, NAMED, SHARE, VOTERS
+from linmax.util.blas import one_blas_thread
 from linmax.util.names import apart
 
 __all__ = ["RunningVotes", "VotesPool"]
@@ -145,7 +148,7 @@ class RunningVotes(Running):
     def mix(self, mixture: Mixture) -> None:
         mix_pools(self, mixture)
 
-    def _room(self, k: int) -> MixtureRoom:
+    def room_for(self, k: int) -> MixtureRoom:
         """MixtureRoom for one trial; kept as long as nothing grows."""
         if self.room is None or self.room.scores.size != k:
             n, most = self.pool.weights.shape[1], int(2 * self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
@@ -177,11 +180,12 @@ class RunningVotes(Running):
         instances = without_attributes(instances)
         _, given = self.refitted.play(self._shape(shape, k), instances, labels, begin, end, k)
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        t, room = begin, self._room(k)
+        t, room = begin, self.room_for(k)
+        diagonal = 0 if self.pool.precision.shape[1] else address_of(step_by_diagonal, DIAGONAL)
         while t < end:
             t = play_votes(
                 instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, self.lately, room,
-                given[:, None], True, predictions, table,
+                given[:, None], diagonal, True, predictions, table,
             )  # fmt: skip
             if due(self.agreement, int(shape[KNOWN])):
                 self.follow_agreement(int(shape[KNOWN]))
@@ -197,8 +201,8 @@ class RunningVotes(Running):
         _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         play_votes(
-            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self.lately, self._room(k),
-            given[:, None], False, predictions, table,
+            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self.lately,
+            self.room_for(k), given[:, None], 0, False, predictions, table,
         )  # fmt: skip
         return predictions, table
 
@@ -226,7 +230,7 @@ class RunningVotes(Running):
     ) -> Outlook:
         """The instance that was judged last as the members see it."""
         pool, known, (voters, raters, _, _) = self.pool, int(shape[KNOWN]), self.blocks.tolist()
-        room, weights = self._room(k), self._weights()
+        room, weights = self.room_for(k), self._weights()
         store, end = room.store, int(room.ends[0])
         places, of, values = store.places[:end], store.of[:end], store.values[:end]
         certain, share = places >= VOTERS, places == SHARE
@@ -295,7 +299,8 @@ class RunningVotes(Running):
         With precision P the weights that fit the labels best change by ridge P^-1 times the change of the mean.
         """
         pool, voters = self.pool, int(self.blocks[0])
-        fit_trust(self.agreement, known)
+        with one_blas_thread():
+            fit_trust(self.agreement, known)
         home, (told, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
         if numbers[LIMIT] == 0.0:
             numbers[LIMIT] = GUIDED * HALVING_LABELS / (HALVING_LABELS + float(pool.counts[TRIALS]))
@@ -311,7 +316,7 @@ class RunningVotes(Running):
         home[SHARE] = told[-1] + rest[-1] * OUTSET[SHARE]
         heard = np.flatnonzero(pool.seen[VOTERS : VOTERS + voters] == 1)
         home[VOTERS + heard] = told[heard] + rest[heard] * home[VOTERS + heard]
-        with blas().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             pool.weights[AGREED] += np.linalg.solve(
                 symmetric(pool.precision[AGREED]), RIDGE[AGREED] * (home - pool.home[AGREED])
             )

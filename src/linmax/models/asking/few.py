@@ -20,6 +20,7 @@ from linmax.core.contract import Instances
 from linmax.data.arrays import no_instances
 from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Settings
+from linmax.engine.record import latest
 from linmax.models.asking.panel import ALL_SIZES_TRIED, latest_rows, numbers_tried
 from linmax.models.asking.stopping import stopping_leads
 from linmax.models.experts_model import ExpertsModel
@@ -57,14 +58,13 @@ class Few:
         votes = np.pad(votes, ((0, 0), (0, whole.layout.voters - votes.shape[1])), constant_values=-1)
         given = np.array([whole.classes[place] for place in labels.tolist()], dtype=object)
         tolerance, members = float(choice[0]), list(order)
-        yardstick, sizes = _Yardstick.of(whole, votes, given), numbers_tried(len(members))
+        sizes, of_all = numbers_tried(len(members)), _fitted(whole, votes, given)[1]
         models: list[ExpertsModel] = []
-        leads, losses = np.zeros((len(votes), len(sizes))), np.zeros((len(votes), len(sizes)))
-        late = slice(len(votes) // 5, None)  # when they have learned something
+        leads, losses = np.zeros((len(of_all), len(sizes))), np.zeros((len(of_all), len(sizes)))
+        late = slice(len(of_all) // 5, None)  # when they have learned something
         for step, size in enumerate(sizes):
-            model, before = _fitted(whole, votes[:, members[:size]], given)
-            answers, leads[:, step] = judged(model, votes[:, members[:size]])
-            losses[:, step] = yardstick.losses(answers, before)
+            model, shares = _fitted(whole, votes[:, members[:size]], given)
+            leads[:, step], losses[:, step] = _leads(shares), _given_up(of_all, shares)
             models.append(model)
             if size >= ALL_SIZES_TRIED and losses[late, step].mean() <= tolerance:
                 break
@@ -168,47 +168,38 @@ class Few:
         )
 
 
-@dataclass(frozen=True)
-class _Yardstick:
-    """What all voters together answered in some trials, and the probabilities that they give now.
-
-    What a few give up is the probability of the answer of all less that of their own. With what was learned from the
-    trials themselves all look better than they are; by the answers given before each label was seen they look as good
-    as they then were, but with chance in it. The mean of both is taken.
-    """
-
-    shares: np.ndarray  # (trials, classes)
-    answers: np.ndarray
-    before: np.ndarray  # the answers before labels were seen
-
-    @classmethod
-    def of(cls, whole: Model, votes: np.ndarray, labels: np.ndarray) -> _Yardstick:
-        answers, table = whole.engine.judge(_instances(whole, votes), len(votes))
-        return cls(whole.own_probabilities(table), answers, _fitted(whole, votes, labels)[1])
-
-    def losses(self, answers: np.ndarray, before: np.ndarray) -> np.ndarray:
-        trials, shares = np.arange(len(answers)), self.shares
-        after = shares[trials, self.answers] - shares[trials, answers]
-        return np.asarray(0.5 * after + 0.5 * (shares[trials, self.before] - shares[trials, before]))
-
-
 def judged(model: Model, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes predicted for rows of votes, as places, and their leads: of the logarithms of probabilities."""
+    """The classes predicted for rows of votes, as places, and their leads."""
     answers, table = model.engine.judge(_instances(model, votes), len(votes))
-    if table.shape[1] < 2:
-        return answers, np.full(len(votes), np.inf)
-    best = np.partition(model.own_probabilities(table), -2, axis=1)[:, -2:]
-    return answers, np.log(np.maximum(best[:, 1], LEAST_SHARE)) - np.log(np.maximum(best[:, 0], LEAST_SHARE))
+    return answers, _leads(model.own_probabilities(table))
+
+
+def _leads(shares: np.ndarray) -> np.ndarray:
+    """How far the best class leads, given the probabilities of all: by the difference of their logarithms."""
+    if shares.shape[1] < 2:
+        return np.full(len(shares), np.inf)
+    best = np.partition(shares, -2, axis=1)[:, -2:]
+    return np.asarray(np.log(np.maximum(best[:, 1], LEAST_SHARE)) - np.log(np.maximum(best[:, 0], LEAST_SHARE)))
+
+
+def _given_up(of_all: np.ndarray, of_few: np.ndarray) -> np.ndarray:
+    """The probability of the answer of all voters, as all see it, less that of the answer of a few."""
+    trials = np.arange(len(of_all))
+    return np.asarray(of_all.max(axis=1) - of_all[trials, of_few.argmax(axis=1)])
 
 
 def _fitted(whole: Model, votes: np.ndarray, labels: np.ndarray) -> tuple[ExpertsModel, np.ndarray]:
-    """A model like the whole one after these trials, and its answers before it saw the labels, as places."""
+    """A model like the whole one after these trials, and the probabilities that it gave before it saw each label.
+
+    By what was learned from a trial itself, a few would look better at it than they are at others. Where there are very
+    many classes the probabilities are those of the latest trials.
+    """
     names, settings = list(whole.classes), whole.engine.settings
     instances = _experts(votes, names, bool(whole.layout.constant))
     kept = Settings(settings.largest, settings.update_on_tie)
     model = ExpertsModel(whole.learner, instances.layout, names, kept).follow()
-    place = {name: at for at, name in enumerate(names)}
-    return model, np.array([place[name] for name in model.run(instances, labels).predictions.tolist()], np.int64)
+    model.run(instances, labels)
+    return model, model.own_probabilities(latest(model.record)[0])
 
 
 def _instances(model: Model, votes: np.ndarray) -> Instances:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.blocks import missing
+from linmax.data.labels import label_array
 from linmax.data.votes import Ballots
 from linmax.models.asking.asking import EXPLORE, TOLERANCE, Choice, read_share
 from linmax.models.asking.panel import VoterPanels
@@ -91,7 +91,7 @@ class Frugal:
             if found is None and explored:
                 found = asking.explored([voter for voter in range(len(prices)) if voter not in chosen], asked)
         else:
-            codes = _codes(state, votes)
+            codes = self._codes(votes)
             asking.choose(choice)
             found = asking.next_of_few(state, codes, asked, explored)
         return None if found is None else state.voters[found]
@@ -99,11 +99,7 @@ class Frugal:
     def _question(self, votes: Mapping[Any, Any], asked: np.ndarray) -> Question:
         """The instance as `predict` sees it, and where further votes would stand."""
         state = self._fitted
-        said = {str(name): vote for name, vote in votes.items()}
-        table = np.empty((1, len(asked)), dtype=object)
-        table[0] = [said.get(name) for name in state.voters]
-        names, sides = state.voters if state.named else None, tuple([said.get(name)] for name in state.sides.names)
-        batch = self._later(Ballots(table, names, sides))
+        batch = self._later(_ballots(state, votes))
         ((_, model, part),) = state.parts_of(batch)
         voters = np.arange(len(asked))[:, None]
         columns = voters == state.sides.columns[:, 0] if state.sides.names else voters == voters.T
@@ -112,6 +108,16 @@ class Frugal:
         columns = columns[:, : model.layout.voters]
         visited = partial(state.newcomer, model) if model.engine.settings.by_votes else None
         return Question(model.engine, model.fitted(part), asked, columns, visited)
+
+    def _codes(self, votes: Mapping[Any, Any]) -> np.ndarray:
+        """Votes by the model's numbers; -1 for those that it does not know, and for silence."""
+        state = self._fitted
+        place = {name: at for at, name in enumerate(state.model.classes)} | {None: -1}
+        said = _ballots(state, votes).table[0].tolist()
+        try:
+            return np.array([place[vote] for vote in said], np.int32)
+        except KeyError:  # a class that is new, or written otherwise
+            return np.asarray(state._codes(self._later(_ballots(state, votes)))[0])
 
     def _next_of_all(self, question: Question, costs: np.ndarray, tolerance: float) -> tuple[list[int], int | None]:
         """Who may be asked, and whom to ask next, by the model of all voters."""
@@ -156,6 +162,14 @@ def _by_text(costs: Any) -> Any:
     return {str(name): cost for name, cost in costs.items()} if isinstance(costs, Mapping) else costs
 
 
+def _ballots(state: FusionState, votes: Mapping[Any, Any]) -> Ballots:
+    """The votes so far as a trial; who has not been asked abstains in it."""
+    said = {str(name): vote for name, vote in votes.items()}
+    row = [said.get(name) for name in state.voters]
+    names, sides = state.voters if state.named else None, tuple([said.get(name)] for name in state.sides.names)
+    return Ballots(label_array(row)[None], names, sides)
+
+
 def _asked(state: FusionState, votes: Any) -> np.ndarray:
     """Which voters these votes are of; checked."""
     if not isinstance(votes, Mapping):
@@ -171,11 +185,3 @@ def _asked(state: FusionState, votes: Any) -> np.ndarray:
         elif name not in state.sides.names:
             raise ValueError(f"votes: {given!r} is not a known voter; the voters are {', '.join(state.voters)}")
     return asked
-
-
-def _codes(state: FusionState, votes: Mapping[Any, Any]) -> np.ndarray:
-    """Votes by the model's numbers; -1 for those that it does not know, and for silence."""
-    place = {name: at for at, name in enumerate(state.model.classes)}
-    said = {str(name): vote for name, vote in votes.items()}
-    found = [-1 if missing(said.get(name)) else place.get(said[name], -1) for name in state.voters]
-    return np.array(found, np.int32)

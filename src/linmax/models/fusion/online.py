@@ -133,10 +133,7 @@ class OnLineFusion(Telling):
         complete = sides.joined(held, len(voters)) if sides.names else sides  # refused as a whole, or not at all
         batch = make_batch(self, ballots, voters, named, fixed, normaliser, complete, learn=True)
         if state is None:
-            one_of("discover", self.discover, ("votes", "labels"))
-            settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None else False)
-            model = ExpertsModel(self.learner, batch.instances.layout, fixed or (), settings).follow()
-            state = FusionState(model, fixed, named, voters, normaliser, sides)
+            state = FusionState(self._begun(batch, fixed), fixed, named, voters, normaliser, sides)
         if len(ballots) < ROWS_OF_IDS and not ballots.scored and fixed is None:
             met = {*state.model.classes, *silent_votes(self.abstain)}
             state.ids.see_rows(state.tally.trials, ballots.aligned(voters, named), voters, labels.tolist(), met)
@@ -147,6 +144,12 @@ class OnLineFusion(Telling):
             part = state.placed(batch[first:last], [column[first:last] for column in held])
             state.advance(part, labels[first:last], None if weights is None else weights[first:last])
         return state
+
+    def _begun(self, batch: VoteBatch, fixed: tuple[Any, ...] | None) -> ExpertsModel:
+        """A model for trials like these, before the first of them."""
+        one_of("discover", self.discover, ("votes", "labels"))
+        settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None else False)
+        return ExpertsModel(self.learner, batch.instances.layout, fixed or (), settings).follow()
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:
         """The classes when no more may join: those given, or for scores those of the first call."""
@@ -204,6 +207,11 @@ class OnLineFusion(Telling):
     def model(self) -> ExpertsModel:
         """The model under it; for the rest of the library."""
         return self._fitted.model
+
+    @property
+    def normalisations(self) -> list[str]:
+        """The normalisations under which raters enter; none of votes."""
+        return [] if self._fitted.normaliser is None else list(self._fitted.normaliser.kinds)
 
     @property
     def labels_used_(self) -> int:

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.data.blocks import silent_votes
-from linmax.data.labels import label_array, no_label
-from linmax.data.matching import labels_meant
+from linmax.data.labels import label_array, labels_with_gaps, no_label
+from linmax.data.matching import labels_meant, matched
+from linmax.data.normalisation import Normaliser
+from linmax.data.side_columns import Sides
 from linmax.data.votes import Ballots
-from linmax.engine.notation import as_learner
 from linmax.models.fusion.state import FusionState
-from linmax.models.fusion.trials import later, read_votes, some_rows, weights_given
+from linmax.models.fusion.trials import (
+    VoteBatch,
+    joined,
+    make_batch,
+    read_votes,
+    side_columns,
+    some_rows,
+    weights_given,
+)
 from linmax.models.wrong import WRONG_STREAM, denied, mask_of
-from linmax.techniques.exploring import Explored
 from linmax.util.draws import another
 
 if TYPE_CHECKING:
@@ -39,6 +46,8 @@ def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any, sam
     before = getattr(fusion, "_state", None)
     kept = deepcopy(before) if len(mask) > 1 else before  # a single trial is learned whole or not at all
     try:
+        if before is None and ballots.scored:  # whose classes are those of all trials
+            fusion._state = _begun(fusion, ballots, labels_with_gaps(labels)[0])
         begin = 0
         for t in [*np.flatnonzero(mask).tolist(), len(mask)]:
             if t > begin:
@@ -55,33 +64,48 @@ def learned_with_wrong(fusion: OnLineFusion, votes: Any, y: Any, wrong: Any, sam
         else:
             fusion._state = kept
         raise
-    if getattr(fusion, "_state", None) is None:
+    if before is None and (getattr(fusion, "_state", None) is None or not fusion.model.trials):
+        fusion.__dict__.pop("_state", None)
         raise ValueError("nothing could be learned: wrong answers alone, and no other class; give classes=")
     return fusion._state
 
 
 def _one(fusion: OnLineFusion, row: Ballots, wrong: np.ndarray, weight: np.ndarray | None) -> None:
     """Learn that one label is not this; nothing where no other class is known, or nobody has met this one."""
-    not_this = wrong.tolist()[0]
-    state: FusionState | None = getattr(fusion, "_state", None)
-    if state is None:  # by the votes
-        votes = row.table[0].tolist() if row.table.ndim == 2 else []
-        said = [vote for vote in votes if not no_label(vote) and vote not in silent_votes(fusion.abstain)]
-        shares = {name: 1.0 + said.count(name) for name in [*(fusion.classes if fusion.classes is not None else said)]}
-        number = 0
-    else:
-        model = state.model
-        not_this = labels_meant(wrong, model.classes).tolist()[0]
-        judge, part, _ = state.judge_of(later(fusion, state, row))
-        table = judge.scores(part)[:, : len(judge.known)]
-        given = judge.own_probabilities(table)[0].tolist() if table.size else []
-        shares = dict(zip(judge.known, given, strict=True))
-        number = state.tally.trials
-    label = another(shares, not_this, WRONG_STREAM, number) if state is None or not_this in shares else None
+    before: FusionState | None = getattr(fusion, "_state", None)
+    classes = _classes(fusion, before)
+    meant, row = labels_meant(wrong, classes), matched(row, classes, fusion.abstain)
+    state = _begun(fusion, row, meant.tolist()) if before is None else before
+    judged, batch = _with_guests(fusion, state, row)
+    ((_, judge, part),) = judged.parts_of(batch)
+    table = judge.scores(part)[:, : len(judge.known)]
+    given = judge.own_probabilities(table)[0].tolist() if table.size else []
+    shares, not_this = dict(zip(judge.known, given, strict=True)), meant.tolist()[0]
+    label = another(shares, not_this, WRONG_STREAM, state.tally.trials) if not_this in shares else None
     if label is None:
         return
-    if state is not None:
-        with denied(state.model, state.model.known.index(not_this)):
-            fusion.partial_fit(row, [label], weight)
-    elif not isinstance(as_learner(fusion.learner), Explored):  # which would take what was drawn for the label
+    fusion._state = state
+    with denied(state.model, judge.known.index(not_this)):
         fusion.partial_fit(row, [label], weight)
+
+
+def _classes(fusion: OnLineFusion, state: FusionState | None) -> list[Any]:
+    return list(state.model.classes if state is not None else () if fusion.classes is None else fusion.classes)
+
+
+def _begun(fusion: OnLineFusion, rows: Ballots, labels: list[Any]) -> FusionState:
+    """A fusion of these voters before the first trial."""
+    fixed = fusion._fixed(rows, labels)
+    voters, named = joined(None, rows)
+    normaliser = Normaliser(fusion.normalise) if rows.scored else None
+    sides = Sides(tuple(map(str, side_columns(fusion.by))))
+    sides = sides.joined([[] for _ in sides.names], len(voters)) if sides.names else sides
+    batch = make_batch(fusion, some_rows(rows, slice(1)), voters, named, fixed, normaliser, sides, learn=False)
+    return FusionState(fusion._begun(batch, fixed), fixed, named, voters, normaliser, sides)
+
+
+def _with_guests(fusion: OnLineFusion, state: FusionState, row: Ballots) -> tuple[FusionState, VoteBatch]:
+    """What judges this row, with voters that are new as guests, and the row as it takes it."""
+    voters, named = joined(state, row)
+    batch = make_batch(fusion, row, voters, named, state.fixed, state.normaliser, state.sides, learn=False)
+    return state if voters == state.voters else state.hosting(voters, batch), batch

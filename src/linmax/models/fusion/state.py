@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -366,6 +367,14 @@ class FusionState:
             names, trials = [batch.names[vote] for vote in votes], np.array(places)
             guest = self.model.visited(self.model.layout, names, names)
             yield trials, guest, self.known(self.laid_out(batch.taken(trials)), names)
+
+    def hosting(self, voters: tuple[str, ...], batch: VoteBatch) -> FusionState:
+        """A copy to judge these trials by, with voters who are new as guests; this one stays."""
+        other = copy(self)
+        other.voters, other.asking, other._newcomer = voters, Asking(), None
+        other.sides = self.sides.joined([[] for _ in self.sides.names], len(voters)) if self.sides.names else self.sides
+        other.model = self.model.visited(other.laid_out(batch).layout, (), ())
+        return other
 
     def newcomer(self, model: ExpertsModel) -> Engine:
         """Like the engine of the model, with one more class that a vote has named; kept until something is learned."""

@@ -112,7 +112,9 @@ def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...]
     if ballots.scored != (state.normaliser is not None):
         fitted, given = ("scores", "votes") if state.normaliser is not None else ("votes", "scores")
         raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given} of shape {ballots.table.shape}")
-    return ballots.voters(state.voters, state.named), state.named
+    # Where voters have no names they have numbers, and votes may name these.
+    named = state.named or (ballots.names is not None and set(ballots.names).issubset(state.voters))
+    return ballots.voters(state.voters, named), named
 
 
 def make_batch(

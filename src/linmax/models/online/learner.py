@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import Instances
 from linmax.data.arrays import Layout
 from linmax.data.labels import no_label
 from linmax.engine.engine import settings_of
@@ -118,6 +117,11 @@ class Learner(NamedAnswers):
         self._normaliser = normaliser_of(normalise)
         self._restore_asking({}, {})
         self._prepare()
+
+    @property
+    def takes_candidates(self) -> bool:
+        """Whether it chooses among candidates, which every instance then has to name."""
+        return self._choosing
 
     @property
     def max_pending(self) -> int:
@@ -328,10 +332,6 @@ class Learner(NamedAnswers):
             label = self._reading.label_meant(label)
             self._reading.check_label(label)
         self._reading.read(attributes, votes, scores, label)
-
-    def instances_of(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Instances:
-        """The arrays of an instance, checked, in columns that there are; for the rest of the library."""
-        return self._instances(self._reading.read(attributes, votes, scores))
 
     def forget(self, id: Hashable) -> None:
         """Drop an instance whose label will not come."""

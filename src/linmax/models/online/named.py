@@ -86,7 +86,7 @@ class Named:
 
     @property
     def trials(self) -> int:
-        """Labels learned from so far."""
+        """Labels learned from so far; one that was shown three times for its weight counts three times."""
         return self._model.trials
 
     @property

@@ -22,7 +22,7 @@ from linmax.learners.first_trials import LAST
 from linmax.models.calibration import fit_losses
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.sklearn.weighting import Showing
-from linmax.util.checks import at_least, boolean, whole
+from linmax.util.checks import at_least, whole
 
 FEW_SAMPLES = 1000  # samples, of which all are held out once, in two halves, and not only a fraction
 FEWEST_HELD_OUT = 300  # samples that are held out at least, where they are not few
@@ -48,8 +48,8 @@ class PassPlan:
         whole("n_iter_no_change", self.n_iter_no_change, 1)
         if self.tol is not None:
             at_least("tol", self.tol, 0.0)
-        if not (isinstance(self.early_stopping, str) and self.early_stopping == "auto"):
-            boolean("early_stopping", self.early_stopping)
+        if not (isinstance(self.early_stopping, (bool, np.bool_)) or self.early_stopping == "auto"):
+            raise ValueError(f"early_stopping must be True, False or 'auto', got {self.early_stopping!r}")
         if not 0.0 < self.validation_fraction < 1.0:
             raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}; try 0.1")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.core.rows import Vector
 
-__all__ = ["Certificate", "says_nothing"]
+__all__ = ["Certificate", "says_nothing", "shown_alpha"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Certificate:
     mistakes, updates
         What the learner really did; None when it was not run.
     vacuous
-        The bound is no less than the number of trials, and so says nothing.
+        The bound is no less than ``most``, and so says nothing.
     separable
         Whether some u of the kind makes no mistake; None if it was not settled.
     sampled
@@ -45,6 +45,9 @@ class Certificate:
         in any case.
     expected
         The bound is one on the mean over the learner's own draws, which a single run may exceed.
+    most
+        Mistakes that the learner can make if it learns nothing: one a trial, but of B- in the mean a few less, as
+        some of the classes drawn are right.
     """
 
     learner: str
@@ -60,7 +63,8 @@ class Certificate:
     vacuous: bool
     separable: bool | None
     sampled: int | None
-    expected: bool = False
+    expected: bool
+    most: float
 
     def __str__(self) -> str:
         lines = [
@@ -72,8 +76,8 @@ class Certificate:
             ("comparator", self._heaviest()),
         ]
         if self.alpha is not None and self.tuned_bound is not None:
-            empty = ", vacuous" if says_nothing(self.tuned_bound, self.trials) else ""
-            lines.insert(2, ("best alpha", f"{self.alpha:.6g} (bound {_shown(self.tuned_bound)}{empty})"))
+            empty = ", vacuous" if says_nothing(self.tuned_bound, self.most) else ""
+            lines.insert(2, ("best alpha", f"{shown_alpha(self.alpha)} (bound {_shown(self.tuned_bound)}{empty})"))
         if self.sampled is not None:
             lines.append(("sample", f"u was sought on {self.sampled} of {self.trials} trials, measured on all"))
         width = max(len(name) for name, _ in lines)
@@ -86,8 +90,24 @@ class Certificate:
         return f"{len(self.u)} weights; {shown or 'all 0'}"
 
 
-def says_nothing(bound: float, trials: int) -> bool:
-    return bound >= trials * (1.0 - 1e-9)
+def says_nothing(bound: float, most: float) -> bool:
+    """Whether a bound is no less than the mistakes that can be made without any theory."""
+    return bound >= most * (1.0 - 1e-9)
+
+
+def shown_alpha(alpha: float) -> str:
+    """An update factor with as many digits as tell it from 1.
+
+    Examples
+    --------
+    >>> shown_alpha(1.1234567), shown_alpha(1.0000012345)
+    ('1.12346', '1.0000012')
+    """
+    return next(
+        text
+        for digits in range(6, 18)
+        if abs(float(text := f"{alpha:.{digits}g}") - alpha) <= 0.02 * (alpha - 1.0) or digits == 17
+    )
 
 
 def _shown(bound: float) -> str:

@@ -21,9 +21,10 @@ from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
 from linmax.rules import REGISTRY
 from linmax.techniques.voting import Voted
-from linmax.theory.certificates.certificate import Certificate, says_nothing
-from linmax.theory.certificates.margins import NO_MARGIN, SOFTNESS, one_thread, widest_margin_of
+from linmax.theory.certificates.certificate import Certificate, says_nothing, shown_alpha
+from linmax.theory.certificates.margins import NO_MARGIN, SOFTNESS, widest_margin_of
 from linmax.theory.certificates.searching import search
+from linmax.util.blas import one_blas_thread
 from linmax.util.checks import whole
 from linmax.util.progress import LateProgress
 
@@ -76,8 +77,9 @@ def certify(
     labels
         The right class of each instance.
     learner
-        A rule, R- (recycling), V- (voting) or VR- of a rule, S- of perceptron or p-norm, or its text. "winnow",
-        "committee" and "balanced-winnow" without a parameter take the alpha that theory recommends for these data.
+        A rule, R- (recycling), V- (voting) or VR- of a rule, S- of perceptron or p-norm, B- of a rule that updates on
+        mistakes only, or its text. "winnow", "committee" and "balanced-winnow" without a parameter take the alpha that
+        theory recommends for these data.
     most_rows
         Above so many rows (trials times wrong classes) u is sought on a sample of the trials, which the
         certificate says; margin, noise and bound are of all trials in any case.
@@ -177,7 +179,7 @@ def _certify(
     seen = found.of_rule.rows
     sample = _sample(seen, most_rows, seed)
     free = _at_best_alpha(found)
-    with one_thread():
+    with one_blas_thread():
         candidates, separable = _candidates(found, free, sample, progress)
         measured = [(u, np.sort(seen.lowest(u))) for u in candidates]
         u, margin, noise, bound = _best(found, measured)
@@ -188,9 +190,10 @@ def _certify(
             alpha = free.of_rule.best_alpha(learned, best_margin, free.counted(best_noise))
             tuned = free.total(tuned, seen.trials)
         bound = found.total(bound, seen.trials)
-    named = isinstance(learner, str) and alpha is not None
+    most = min(float(seen.trials), found.total(seen.trials, seen.trials))
+    named = f"({shown_alpha(alpha)})" if isinstance(learner, str) and alpha is not None else ""
     return Certificate(
-        learner=f"{learner}({alpha:g})" if named else str(learner),
+        learner=f"{learner}{named}",
         trials=seen.trials,
         u=u,
         margin=margin,
@@ -200,10 +203,11 @@ def _certify(
         tuned_bound=tuned,
         mistakes=None,
         updates=None,
-        vacuous=says_nothing(bound, seen.trials),
+        vacuous=says_nothing(bound, most),
         separable=separable,
         sampled=None if sample is seen else sample.trials,
         expected=found.expected,
+        most=most,
     )
 
 

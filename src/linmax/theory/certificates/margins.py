@@ -10,16 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog, minimize, nnls
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from linmax.core.bounding import norm_of
 from linmax.core.rows import Rows, Vector, comparator
+from linmax.util.blas import one_blas_thread
 
 __all__ = [
     "descend",
     "hinge_noise",
     "least_noise",
-    "one_thread",
     "slope_of_norm",
     "widest_margin",
 ]
@@ -47,11 +46,6 @@ def hinge_noise(rows: Any, u: npt.ArrayLike, margin: float, trial: npt.ArrayLike
     """
     table = Rows(rows, trial)
     return table.noise(comparator(u, table), float(margin))
-
-
-def one_thread() -> Any:
-    """The products here are small: handing them to threads costs many times what they do."""
-    return threadpool_limits(1)
 
 
 # -- linear programs and their kin -------------------------------------------------------------------------
@@ -92,7 +86,7 @@ def widest_margin(
     0.707107
     """
     order = _checked_order(order, positive)
-    with one_thread():
+    with one_blas_thread():
         return widest_margin_of(Rows(rows, trial), order, positive)
 
 
@@ -209,7 +203,7 @@ def least_noise(
     if not margin > 0.0:
         raise ValueError(f"margin must be > 0, got {margin!r}; try widest_margin first")
     scaled, wanted = table.scaled(1.0 / table.largest), float(margin) / table.largest
-    with one_thread():
+    with one_blas_thread():
         if order == 1.0:
             u = _linear_noise(scaled, wanted, positive)
         else:
