@@ -93,7 +93,7 @@ def test_all_votes_for_one_rival_are_not_the_worst(monkeypatch: pytest.MonkeyPat
     """These votes alone do not tell whether an answer is settled: the check above finds others that change it."""
     monkeypatch.setattr(Question, "settled", lambda self, left, weights: not self._overturned(left, weights))
     missed = 0
-    for seed in range(10):
+    for seed in range(10, 16):
         random = np.random.default_rng(seed)
         table, labels = table_of(random, list("abc"), TRIALS)
         fusion = linmax.VoteFusion(classes=list("abc")).fit(table, labels)
