@@ -79,6 +79,22 @@ def test_other_settings(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
         same(*states(monkeypatch, learner, *problem(300 if JIT else 25, 9, 3, 0.2), **options))
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("kept", [1, 2, 15, 33, 300])
+@pytest.mark.parametrize("uses", [1, 4])
+def test_other_numbers_of_kept_instances(kept: int, uses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of them are made again when places are wasted, and when the oldest have left."""
+    for learner in ("perceptron", "winnow(1.3)"):
+        name = f"AR(s={kept}, u={uses})-{learner}"
+        same(*states(monkeypatch, name, *problem(1300 if JIT else 45, 11, 4, 0.15)))
+
+
+@pytest.mark.small
+def test_members_that_keep_different_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = "V-combine(AR(s=7)-perceptron, AR(s=90, u=2)-winnow(1.2), AR(s=20, u=9)-alma(3))"
+    same(*states(monkeypatch, pool, *problem(1100 if JIT else 45, 14, 5, 0.25)))
+
+
 def test_weights_that_outgrow_a_float(monkeypatch: pytest.MonkeyPatch) -> None:
     """Winnow's weights are rescaled, and their powers taken at the new scale."""
     found, wanted = states(monkeypatch, "AR-winnow(40)", *problem(1500 if JIT else 60, 12, 4, 0.02))

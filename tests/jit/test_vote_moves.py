@@ -1,4 +1,4 @@
-"""ALMA's step in vectors, and the search for the next close block, against plain loops."""
+"""ALMA's step in vectors, against plain loops."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from linmax.jit import vote_leads, vote_moves, vote_panels
+from linmax.jit import vote_moves
 from linmax.jit.compiling import JIT
-from linmax.jit.panels import LANES
 
 pytestmark = pytest.mark.skipif(not JIT, reason="without the compiler the reference is what runs")
 
@@ -18,11 +17,6 @@ pytestmark = pytest.mark.skipif(not JIT, reason="without the compiler the refere
 @njit
 def norm_moves(copies: Any, up: int, down: int, amount: float, halves: int, bounds: Any) -> int:
     return vote_moves.norm_moves(copies, up, down, amount, halves, bounds)
-
-
-@njit
-def next_close(sums: Any, codes: Any, tables: Any, slack: int, span: Any, uses: Any, limit: int) -> int:
-    return vote_leads.next_close(sums, codes, tables, slack, span, uses, limit)
 
 
 def copies_of(random: np.random.Generator, width: int) -> np.ndarray:
@@ -60,21 +54,3 @@ def test_steps_that_leave_the_range(value: float, amount: float, wanted: int) ->
     assert norm_moves(copies, 0b100, 0, amount, 2, bounds) & 3 == wanted
     assert vote_moves.plain_norm_moves(plain, 0b100, 0, amount, 2, bounds) == wanted
     assert copies[vote_moves.OLD_MEMORY, 0, 2] == value
-
-
-@pytest.mark.parametrize("limit", [0, 2, 5])
-@pytest.mark.parametrize(("pairs", "groups"), [(1, 1), (3, 7), (5, 9)])
-def test_the_next_close_block(pairs: int, groups: int, limit: int) -> None:
-    random = np.random.default_rng(pairs + limit)
-    tables, blocks = np.zeros(groups * vote_panels.TABLE, np.int8), 5
-    weights = random.normal(size=4 * groups)
-    vote_panels.plain_fill_tables(weights, vote_panels.whole_steps(groups) / np.abs(weights).sum(), tables)
-    codes = random.integers(0, 16, blocks * pairs * groups * vote_panels.TABLE).astype(np.int8)
-    uses = random.integers(0, 6, blocks * LANES).astype(np.int32)
-    uses[2 * LANES : 3 * LANES] = 5  # a block without any
-    for begin, end in ((0, 80), (3, 77), (17, 18), (33, 47), (40, 41), (79, 80)):
-        for slack in (-6000, -1500, 0, 32767):
-            sums, plain = (np.zeros(2 * pairs * LANES, np.int16) for _ in range(2))
-            wanted = vote_leads.plain_next_close(plain, codes, tables, slack, (begin, end), uses, limit)
-            assert next_close(sums, codes, tables, slack, (begin, end), uses, limit) == wanted
-            assert wanted < 0 or np.array_equal(sums, plain)

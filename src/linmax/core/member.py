@@ -31,6 +31,7 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import difference, put
 from linmax.jit.compiling import JIT, caller, kernel, written_out
+from linmax.jit.kept_votes import KEPT_LANES
 from linmax.jit.panels import LANES
 from linmax.jit.selection import put_votes
 from linmax.jit.vote_moves import COPIES
@@ -62,8 +63,21 @@ POWERS = 3 + 8193  # which they are, then as many before as after one
 CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
 
 
+class Kept(NamedTuple):
+    """The kept instances that may be used again, see `linmax.jit.kept_votes`: of one member while it plays a chunk."""
+
+    codes: np.ndarray  # int8 [vector of a panel's block, instance]
+    sums: np.ndarray  # int16: scores of 32 instances in whole steps
+    numbers: np.ndarray  # int32: which they are
+    alive: np.ndarray  # int64 [block of 32]: a bit for each that may still be used
+    marks: np.ndarray  # int64 (4,)
+
+
+COPIED, NEXT_COPIED, FIRST_KEPT, USED_UP = range(4)  # how many, which is next, where the oldest is, how many not
+
+
 class Scratch(NamedTuple):
-    """Working memory of the kernels; holds nothing between calls."""
+    """Working memory of the kernels; holds nothing between calls of theirs."""
 
     scores: np.ndarray  # as long as the stride: scores of the classes
     spare: np.ndarray
@@ -84,6 +98,7 @@ class Scratch(NamedTuple):
     candidate: np.ndarray  # a hypothesis written out
     powers: np.ndarray  # powers that a rule has taken, see `linmax.engine.recycling_votes`
     copies: np.ndarray  # (COPIES, 1, whole vectors): a member that is worked on there, see `linmax.jit.vote_moves`
+    kept: Kept
 
 
 class MemberView(NamedTuple):
@@ -131,12 +146,18 @@ def view_of(members: Members, state: State, member: int, tracked: int) -> Member
     )
 
 
-def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool) -> Scratch:
-    """Working memory for one member: z touches at most ``support`` coordinates, a panel has ``rows`` classes."""
+def scratch_for(
+    state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool, kept: int = 0
+) -> Scratch:
+    """Working memory for one member: z touches at most ``support`` coordinates, a panel has ``rows`` classes.
+
+    ``kept``: so many instances at most are looked at again by their bits.
+    """
     groups = -(-state.weights.shape[1] // 4) if rows else 0
     full = state.weights.shape[1] if everywhere else 0
     width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
     size = state.weights.shape[1]
+    blocks = -(-(kept + 2 * LANES) // KEPT_LANES) if kept and rows else 0
     return Scratch(
         np.zeros(width),
         np.zeros(width),
@@ -157,6 +178,13 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
         np.zeros(size if rows or voting else 0),
         np.zeros(POWERS if rows else 0),
         np.zeros((COPIES, 1, 4 * groups)),
+        Kept(
+            np.zeros(((rows + rows % 2) * groups, blocks * KEPT_LANES), np.int8),
+            np.zeros(rows * KEPT_LANES, np.int16),
+            np.zeros(blocks * KEPT_LANES, np.int32),
+            np.zeros(blocks, np.int64),
+            np.zeros(4, np.int64),
+        ),
     )
 
 

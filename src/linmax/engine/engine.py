@@ -135,10 +135,15 @@ class Engine:
 
     def scratch(self, instances: Instances) -> Scratch:
         """Working memory for the kernels."""
-        rows = self.k if self.small else 0
         return scratch_for(
-            self.state, self.everywhere, instances.scores.shape[2], most_touched(instances), rows, self.logged
-        )
+            self.state, self.everywhere, instances.scores.shape[2], most_touched(instances),
+            self.k if self.small else 0, self.logged, self.kept,
+        )  # fmt: skip
+
+    @property
+    def kept(self) -> int:
+        """How many instances are looked at again by the bits of their voters."""
+        return self.memory if self.members.recycler else 0
 
     def renumber(self, order: Sequence[int]) -> None:
         """Rename class ``order[c]`` to c. Only classes not yet known may move: they have no weights yet."""
@@ -229,6 +234,7 @@ class Engine:
         for first, last in pairwise(edges):
             part = outcome.part(first, last)
             self._slices(cut(instances, first, last) if last - first < size else instances, labels[first:last], part)
+        self._kept_log = None
         return outcome
 
     def run_weighed(self, instances: Instances, labels: np.ndarray, weights: np.ndarray, scored: int = 0) -> Outcome:
@@ -247,7 +253,6 @@ class Engine:
         for begin in range(0, size, max(1, step)):
             end = min(size, begin + step)
             self._slice(cut(instances, begin, end) if step < size else instances, labels[begin:end], begin, outcome)
-        self._kept_log = None
 
     def slice_length(self, size: int) -> int:
         """Trials that are written out as a panel at a time."""
@@ -381,6 +386,6 @@ class Engine:
         """A log for the hypotheses of a chunk: that of the chunk before, if it was as long."""
         if not self.logged or (size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1):
             return self.state_log()
-        if self._kept_log is None or self._kept_log.versions.shape[1] != size:
+        if self._kept_log is None or self._kept_log.versions.shape[1] < size:
             self._kept_log = new_log(self.state, size)
         return self._kept_log

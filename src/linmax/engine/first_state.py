@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,12 +29,18 @@ def _addresses(functions: Sequence[Any], signature: Any) -> np.ndarray:
     return np.array([found[function] for function in functions], np.int64)
 
 
+@lru_cache(maxsize=256)
+def _numbers(values: tuple[float, ...]) -> np.ndarray:
+    """The same as an array; rules that list powers have thousands."""
+    return np.array(values, float)
+
+
 def members_of(runs: Sequence[Run], tracked: bool, votes: bool) -> Members:
     """The rules of the members, by address, and their techniques; ``votes``: there are few voters and nothing else."""
     forms = np.array([form_of(run, tracked, votes) for run in runs], np.int64)
     params = np.zeros((len(runs), max((len(run.rule.values) for run in runs), default=0)))
     for member, run in enumerate(runs):
-        params[member, : len(run.rule.values)] = run.rule.values
+        params[member, : len(run.rule.values)] = _numbers(run.rule.values)
     return Members(
         _addresses([run.rule.step for run in runs], STEP),
         _addresses([run.rule.spread for run in runs], SPREAD),

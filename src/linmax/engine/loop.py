@@ -36,6 +36,7 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import (
     CHANGED,
+    COPIED,
     FAILED,
     LANES,
     EngineArrays,
@@ -203,7 +204,7 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
     by_votes = members.recycler != 0 and panel.codes.size > 0 and view.weights.size <= BITS_IN_WORD
     form = members.forms[member] if by_votes else OTHER
     logged = log.versions.shape[1] > 0
-    version = 0
+    version = scratch.kept.marks[COPIED] = 0  # nothing of this member's is copied yet
     if logged:
         take_version(view, log, member, 0, -1, counts[TRIALS] + 1)
     t, total = begin, sighted(view, scratch, panel)

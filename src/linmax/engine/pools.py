@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from linmax.core.contract import Rule
@@ -23,6 +24,11 @@ PAPER_ALPHAS = (1.01, 1.03, 1.05, 1.07, *(round(1.1 + 0.05 * i, 2) for i in rang
 PAPER_NORMS = tuple(2.0 + 0.5 * i for i in range(15))
 
 
+@cache
+def _paper_rules() -> tuple[Rule, ...]:
+    return *(winnow(alpha) for alpha in PAPER_ALPHAS), perceptron(), *(alma(p) for p in PAPER_NORMS)
+
+
 def paper_pool() -> list[Rule]:
     """The 31 basic rules of Mesterharm and Hsu: 15 Winnows (positive weights), Perceptron, ALMA(p), p = 2 to 9.
 
@@ -41,7 +47,7 @@ def paper_pool() -> list[Rule]:
     >>> len(linmax.paper_pool())
     31
     """
-    return [*(winnow(alpha) for alpha in PAPER_ALPHAS), perceptron(), *(alma(p) for p in PAPER_NORMS)]
+    return list(_paper_rules())
 
 
 POOLS: dict[str, Callable[[], Any]] = {"votes": VotesPool, "attributes": AttributePool, "auto": AutomaticPool}

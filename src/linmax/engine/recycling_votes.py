@@ -24,12 +24,23 @@ from linmax.core.contract import (
     UPDATES,
 )
 from linmax.core.linear_max import TINY, rescore, top_two
-from linmax.core.member import CHANGED, FAILED, LANES, MemberView, Scratch
-from linmax.core.search import Trials, score_votes, sure_rival, usable
+from linmax.core.member import (
+    CHANGED,
+    COPIED,
+    FAILED,
+    FIRST_KEPT,
+    LANES,
+    NEXT_COPIED,
+    USED_UP,
+    Kept,
+    MemberView,
+    Scratch,
+)
+from linmax.core.search import BEYOND_STEPS, Trials, score_votes
 from linmax.engine.vote_steps import give_back, learn, paces_of, room_for, take_copies
 from linmax.jit.compiling import address_of, kernel
+from linmax.jit.kept_votes import KEPT_LANES, copy_kept, kept_place, next_kept
 from linmax.jit.selection import lowest_bit
-from linmax.jit.vote_leads import next_close
 from linmax.jit.vote_panels import TABLE, whole_steps
 from linmax.rules.alma import step as alma_step
 from linmax.rules.perceptron import step as perceptron_step
@@ -39,6 +50,7 @@ from linmax.techniques.recycling import FOREVER, LEFT_RANGE, NOT_LEARNED, RECYCL
 
 __all__ = ["form_of", "recycle_votes", "recycler_of"]
 
+MOST_WASTED = 16  # places of copied instances that are not looked at any more
 NEARLY = 0.01  # of a step: far more than the rounding of sums of weights
 
 
@@ -79,35 +91,76 @@ def look(view: MemberView, scratch: Scratch, trials: Trials, t: int) -> int:
 
 
 @kernel(hot=True)
-def next_violation(
-    view: MemberView, scratch: Scratch, trials: Trials, begin: int, end: int, limit: int, slack: int
-) -> int:
-    """The first of begin..end, used less than limit times, that calls for the rule: (t << 8) + rival; -1 without.
+def rival_in(sums: np.ndarray, lane: int, known: int, slack: int) -> int:
+    """The row of the class that leads the label and all others beyond doubt; 0 where there is doubt."""
+    first = kept_place(0, lane)
+    best, top, second = 0, int(sums[np.uint64(first)]), -BEYOND_STEPS
+    for row in range(1, known):
+        value = int(sums[np.uint64(first + KEPT_LANES * row)])
+        second = max(second, min(top, value))
+        best = row if value > top else best
+        top = max(top, value)
+    return best if top - second > slack else 0
+
+
+@kernel(hot=True)
+def next_violation(view: MemberView, scratch: Scratch, trials: Trials, begin: int, end: int, slack: int) -> int:
+    """The first of the kept instances begin..end that calls for the rule: (its place << 8) + rival; -1 without.
 
     A lead of more than ``slack`` steps in the tables is one beyond doubt; without tables it is -1.
     """
+    kept = scratch.kept
     while begin < end:
         if slack >= 0:
-            span = (begin, end)
-            close = next_close(scratch.sums, trials.panel.codes, scratch.tables, slack, span, trials.uses, limit)
+            close = next_kept(kept.sums, kept.codes, scratch.tables, slack, (begin, end), kept.alive)
             if close < 0:
                 return -1
-            block, bits = close >> LANES, close & ((1 << LANES) - 1)
+            block, bits = close >> KEPT_LANES, close & ((1 << KEPT_LANES) - 1)
         else:
-            block = begin // LANES
-            bits = usable(trials.uses, block * LANES, begin, end, limit)
+            block = begin // KEPT_LANES
+            bits = kept.alive[block] & places_within(block * KEPT_LANES, begin, end)
         while bits != 0:
             lane = lowest_bit(bits)
-            t = block * LANES + lane
-            row = sure_rival(scratch.sums, lane, view.shape[KNOWN], slack) if slack >= 0 else 0
+            place = block * KEPT_LANES + lane
+            t = kept.numbers[place]
+            row = rival_in(kept.sums, lane, view.shape[KNOWN], slack) if slack >= 0 else 0
             if row > 0:
-                return (t << 8) + (row - 1 if row <= trials.labels[t] else row)
+                return (place << 8) + (row - 1 if row <= trials.labels[t] else row)
             rival = look(view, scratch, trials, t)
             if rival >= 0:
-                return (t << 8) + rival
+                return (place << 8) + rival
             bits &= bits - 1
-        begin = (block + 1) * LANES
+        begin = (block + 1) * KEPT_LANES
     return -1
+
+
+@kernel()
+def places_within(first: int, begin: int, end: int) -> int:
+    """Bits of those of a block of kept instances, from ``first`` on, that are in begin..end."""
+    return ((1 << (min(end - first, KEPT_LANES))) - 1) & (-1 << max(0, begin - first))
+
+
+@kernel(hot=True)
+def gather(kept: Kept, trials: Trials, begin: int, end: int, limit: int) -> None:
+    """Copy those of begin..end that have been used less than limit times, or those that are new since the last time.
+
+    All are copied again when the places of many are wasted, or none is left.
+    """
+    marks = kept.marks
+    while marks[FIRST_KEPT] < marks[COPIED] and kept.numbers[marks[FIRST_KEPT]] < begin:
+        marks[FIRST_KEPT] += 1
+    wasted = marks[FIRST_KEPT] + marks[USED_UP]
+    full = marks[COPIED] + end - marks[NEXT_COPIED] + LANES > kept.numbers.size
+    if marks[COPIED] == 0 or marks[NEXT_COPIED] < begin or wasted > MOST_WASTED or full:
+        marks[COPIED] = marks[FIRST_KEPT] = marks[USED_UP] = 0
+        marks[NEXT_COPIED] = begin
+        for block in range(kept.alive.size):
+            kept.alive[block] = 0
+    before, span = marks[COPIED], (marks[NEXT_COPIED], end)
+    count = copy_kept(kept.codes, kept.numbers, before, trials.panel.codes, span, trials.uses, limit)
+    for block in range(before // KEPT_LANES, (count + KEPT_LANES - 1) // KEPT_LANES):
+        kept.alive[block] |= places_within(block * KEPT_LANES, before, count)
+    marks[COPIED], marks[NEXT_COPIED] = count, end
 
 
 @kernel(hot=True)
@@ -123,17 +176,24 @@ def recycle_copies(
     counts: np.ndarray,
 ) -> float:
     """`recycle_votes` for a view of copies."""
-    found, size, quiet, t, steps, unit, slack = end - 1, end - begin, 0, begin, 0, 0.0, 0.0
+    kept = scratch.kept
+    gather(kept, trials, begin, end, limit)
+    first, last = kept.marks[FIRST_KEPT], kept.marks[COPIED]
+    found, size, quiet, at, steps, unit, slack = last - 1, last - first, 0, first, 0, 0.0, 0.0
     paces, room, shift = paces_of(view, form), 0, 0.0
     while found >= 0:
         if form == MULTIPLIES and (room <= 0 or shift != view.scalars[SHIFT]):
             room, shift = room_for(view, scratch.powers), view.scalars[SHIFT]
-        outcome, unit, off = learn(view, scratch, trials, found, rival, form, paces, unit, room)
+        t = kept.numbers[found]
+        outcome, unit, off = learn(view, scratch, trials, t, rival, form, paces, unit, room)
         room -= 1
         if outcome == FAILED:
             return LEFT_RANGE
         if outcome == CHANGED:
-            trials.uses[found] += 1
+            trials.uses[t] += 1
+            if trials.uses[t] >= limit:
+                kept.alive[found // KEPT_LANES] &= ~(1 << found % KEPT_LANES)
+                kept.marks[USED_UP] += 1
             steps += 1
             quiet = 0
             slack = min(off + NEARLY + view.scalars[REACH] * unit, 32767.0)
@@ -142,13 +202,13 @@ def recycle_copies(
             return NOT_LEARNED
         found = -1
         while found < 0 and quiet < size:
-            stop = min(end, t + size - quiet)
-            event = next_violation(view, scratch, trials, t, stop, limit, int(slack) if unit > 0.0 else -1)
+            stop = min(last, at + size - quiet)
+            event = next_violation(view, scratch, trials, at, stop, int(slack) if unit > 0.0 else -1)
             if event >= 0:
                 found, rival = event >> 8, event & 255
-            looked = (found + 1 if event >= 0 else stop) - t
+            looked = (found + 1 if event >= 0 else stop) - at
             quiet += looked
-            t = t + looked if t + looked < end else begin
+            at = at + looked if at + looked < last else first
     counts[UPDATES] += steps
     counts[RECYCLED] += steps - 1
     return whole_steps(scratch.tables.size // TABLE) / unit if unit > 0.0 else 0.0

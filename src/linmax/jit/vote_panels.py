@@ -41,6 +41,7 @@ from linmax.jit.vectors import (
 __all__ = [
     "NARROW",
     "TABLE",
+    "bytes_at",
     "code_place",
     "digit_bits",
     "fill_tables",
@@ -48,6 +49,7 @@ __all__ = [
     "pair_sums",
     "plain_fill_tables",
     "plain_sum_codes",
+    "shuffled",
     "sum_codes",
     "sum_place",
     "whole_steps",
@@ -114,44 +116,46 @@ def plain_sum_codes(scores: np.ndarray, codes: np.ndarray, base: int, tables: np
         scores[row] = np.float32(unit) * total
 
 
-def _bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
-    """``table[places]``, lane by lane: a shuffle of bytes where the processor has one."""
-    halves = [ir.Constant(ir.VectorType(I32, LANES), [half + lane for lane in range(LANES)]) for half in (0, LANES)]
-    joined = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(2 * LANES)))
-    sixteen, all_lanes = ir.VectorType(I8, LANES), ir.VectorType(I8, 2 * LANES)
-
-    def call(name: str, kind: Any, *arguments: Any) -> Any:
-        function = builder.module.globals.get(name)
-        if function is None:
-            function = ir.Function(builder.module, ir.FunctionType(kind, [kind, kind]), name)
-        return builder.call(function, arguments)
-
-    if "+avx2" in features:
-        twice = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(LANES)) * 2)
-        return call("llvm.x86.avx2.pshuf.b", all_lanes, builder.shuffle_vector(table, table, twice), places)
+def shuffled(builder: Any, features: str, table: Any, places: Any) -> Any:
+    """``table[places]`` for sixteen places: a shuffle of bytes where the processor has one."""
+    kind = ir.VectorType(I8, LANES)
     shuffles = {"+ssse3": "llvm.x86.ssse3.pshuf.b.128", "+neon": "llvm.aarch64.neon.tbl1.v16i8"}
     for feature, name in shuffles.items():
         if feature in features:
-            parts = [builder.shuffle_vector(places, places, half) for half in halves]
-            return builder.shuffle_vector(*(call(name, sixteen, table, part) for part in parts), joined)
-    found = ir.Constant(all_lanes, None)
+            return builder.call(_shuffle(builder, name, kind), (table, places))
+    found = ir.Constant(kind, None)
     for entry in range(LANES):
-        value = broadcast(builder, builder.extract_element(table, ir.Constant(I32, entry)), 2 * LANES)
-        here = builder.icmp_signed("==", places, ir.Constant(all_lanes, [entry] * 2 * LANES))
+        value = broadcast(builder, builder.extract_element(table, ir.Constant(I32, entry)), LANES)
+        here = builder.icmp_signed("==", places, ir.Constant(kind, [entry] * LANES))
         found = builder.select(here, value, found)
     return found
 
 
+def _shuffle(builder: Any, name: str, kind: Any) -> Any:
+    function = builder.module.globals.get(name)
+    return ir.Function(builder.module, ir.FunctionType(kind, [kind, kind]), name) if function is None else function
+
+
+def bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
+    """`shuffled` for thirty-two places."""
+    if "+avx2" in features:
+        twice = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(LANES)) * 2)
+        function = _shuffle(builder, "llvm.x86.avx2.pshuf.b", ir.VectorType(I8, 2 * LANES))
+        return builder.call(function, (builder.shuffle_vector(table, table, twice), places))
+    halves = [ir.Constant(ir.VectorType(I32, LANES), [half + lane for lane in range(LANES)]) for half in (0, LANES)]
+    joined = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(2 * LANES)))
+    parts = [builder.shuffle_vector(places, places, half) for half in halves]
+    return builder.shuffle_vector(*(shuffled(builder, features, table, part) for part in parts), joined)
+
+
 def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any, tables: Any, totals: Any) -> None:
-    """Of four weights the first two and the last two: none, either or both, as the bits of the lane's number say."""
+    """Of four weights the subsets of the first three, and the same with the last."""
     four, whole_four = ir.VectorType(DOUBLE, 4), ir.VectorType(I64, 4)
-    pairs = [ir.Constant(ir.VectorType(I32, 4), [first, first + 2, first, first + 2]) for first in (0, 1)]
-    all_eight = ir.Constant(ir.VectorType(I32, 8), list(range(8)))  # the four, then what the pairs add up to
-    places = ((8, 0, 1, 4), (8, 2, 3, 5))  # 8: nothing
-    subsets = [
-        ir.Constant(ir.VectorType(I32, LANES), [two[entry >> 2 * late & 3] for entry in range(LANES)])
-        for late, two in enumerate(places)
+    members = [
+        ir.Constant(ir.VectorType(I32, 8), [which if entry >> which & 1 else 4 for entry in range(8)])  # 4: nothing
+        for which in range(3)
     ]
+    last, joined = (ir.Constant(ir.VectorType(I32, len(lanes)), lanes) for lanes in ([3] * 8, list(range(LANES))))
     narrow = builder.icmp_signed("<=", groups, integer(NARROW))
     bits = builder.select(narrow, ir.Constant(I16, 5), ir.Constant(I16, 8))
     low_part = builder.select(narrow, ir.Constant(I16, 31), ir.Constant(I16, 255))
@@ -169,14 +173,16 @@ def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any,
         )
         off = magnitudes(builder.fsub(scaled, builder.sitofp(steps, four)))
         steps = builder.trunc(steps, ir.VectorType(I16, 4))
-        both = builder.add(*(builder.shuffle_vector(steps, steps, two) for two in pairs))
-        known = builder.shuffle_vector(steps, both, all_eight)
-        total = builder.add(*(builder.shuffle_vector(known, ir.Constant(known.type, None), two) for two in subsets))
-        low = builder.and_(total, broadcast(builder, low_part, LANES))
-        high = builder.ashr(total, broadcast(builder, bits, LANES))
-        digits = builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(I32, TABLE), list(range(TABLE))))
-        there = vector_pointer(builder, tables, builder.mul(group, integer(TABLE)), TABLE)
-        builder.store(builder.trunc(digits, ir.VectorType(I8, TABLE)), there, align=1)
+        none = ir.Constant(steps.type, None)
+        early = builder.add(*(builder.shuffle_vector(steps, none, which) for which in members[:2]))
+        early = builder.add(early, builder.shuffle_vector(steps, none, members[2]))
+        late = builder.add(early, builder.shuffle_vector(steps, steps, last))
+        lows = [builder.and_(half, broadcast(builder, low_part, 8)) for half in (early, late)]
+        highs = [builder.ashr(half, broadcast(builder, bits, 8)) for half in (early, late)]
+        for place, halves in enumerate((lows, highs)):
+            digits = builder.trunc(builder.shuffle_vector(*halves, joined), ir.VectorType(I8, LANES))
+            to = builder.add(builder.mul(group, integer(TABLE)), integer(place * LANES))
+            builder.store(digits, vector_pointer(builder, tables, to, LANES), align=1)
         return [builder.fadd(all_, more) for all_, more in zip(so_far, (magnitudes(scaled), off), strict=True)]
 
     def whole(first: Any, so_far: list[Any]) -> list[Any]:
@@ -215,7 +221,7 @@ def _look_up(builder: Any, features: str, codes: Any, tables: Any, groups: Any, 
     places = builder.load(vector_pointer(builder, codes, at, TABLE), align=1)
     of = builder.mul(group, integer(TABLE))
     halves = [vector_pointer(builder, tables, builder.add(of, integer(half)), LANES) for half in (0, LANES)]
-    return [_bytes_at(builder, features, builder.load(there, align=1), places) for there in halves]
+    return [bytes_at(builder, features, builder.load(there, align=1), places) for there in halves]
 
 
 def narrow_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, numbers: list[Any]) -> list[Any]:
