@@ -248,7 +248,7 @@ def test_text() -> None:
         vr_combine("best")
     with pytest.raises(ValueError, match="pool='votes' has nothing to tune"):
         vr_combine("votes", h=10)
-    with pytest.raises(ValueError, match="use pool='votes'"):
+    with pytest.raises(ValueError, match="use 'votes', 'auto' or a rule"):
         run("attributes", experts(votes=[["a"]]), ["a"])
 
 

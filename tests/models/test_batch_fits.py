@@ -130,7 +130,7 @@ def test_it_says_how_it_goes(capsys, noisy):
         ({"tol": -1.0}, "tol must be >= 0"),
         ({"validation_fraction": 1.5}, "validation_fraction must be between 0 and 1, got 1.5; try 0.1"),
         ({"n_iter_no_change": 0}, "n_iter_no_change must be >= 1"),
-        ({"early_stopping": "yes"}, "early_stopping must be True or False"),
+        ({"early_stopping": "yes"}, "early_stopping must be True, False or 'auto'"),
         ({"warm_start": 3}, "warm_start must be True or False"),
     ],
 )

@@ -40,28 +40,32 @@ LEARNED = (
     "learners.attribute_kinds:meet",
     "engine.record:note_all",
 )  # what the default learner needs for lines of any format
-WORDS = (
+WORD_KERNELS = (
     "learners.sparse_bayes:play_bayes",
     "learners.sparse_linear:play_linear",
     *LEARNED,
     "learners.recent_label:play_recent",
 )  # what it needs for words
-NUMBERS = (
+NUMBER_KERNELS = (
     "learners.dense_members:play_dense",
     "learners.pair_features:play_pairs",
     "learners.nearest_rows:play_nearest",
     "io.name_table:mixed_words",
 )  # what it needs for columns of numbers besides
-TABLE = ("io.parsers.table:parse_table io.name_table:number_names", *NUMBERS)
+TABLE_KERNELS = ("io.parsers.table:parse_table io.name_table:number_names", *NUMBER_KERNELS)
 LEARN_KERNELS = {
-    "csv": (*TABLE, *LEARNED, "learners.attribute_kinds:gather"),
-    "tsv": (*TABLE, *LEARNED, "learners.attribute_kinds:gather"),
-    "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *WORDS),
-    "svmlight": ("io.parsers.svmlight:parse_svmlight io.name_table:number_names", *WORDS, "io.name_table:refill"),
-    "text": ("io.parsers.text:parse_text io.name_table:number_names", *WORDS, "io.name_table:refill"),
-    "vw": ("io.parsers.vw:parse_vw io.name_table:number_names", *WORDS, "io.name_table:refill"),
+    "csv": (*TABLE_KERNELS, *LEARNED, "learners.attribute_kinds:gather"),
+    "tsv": (*TABLE_KERNELS, *LEARNED, "learners.attribute_kinds:gather"),
+    "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *WORD_KERNELS),
+    "svmlight": (
+        "io.parsers.svmlight:parse_svmlight io.name_table:number_names",
+        *WORD_KERNELS,
+        "io.name_table:refill",
+    ),
+    "text": ("io.parsers.text:parse_text io.name_table:number_names", *WORD_KERNELS, "io.name_table:refill"),
+    "vw": ("io.parsers.vw:parse_vw io.name_table:number_names", *WORD_KERNELS, "io.name_table:refill"),
 }  # tables of numbers, and other formats for words
-WORDED_TABLE = (*TABLE, *WORDS, "io.name_table:refill")  # for one with columns of words
+WORDED_TABLE = (*TABLE_KERNELS, *WORD_KERNELS, "io.name_table:refill")  # for one with columns of words
 HOLDOUT = 10  # with several passes, every tenth line
 EARLY_STOP = 3  # passes
 EVERY = 1_000_000  # trials between checkpoints

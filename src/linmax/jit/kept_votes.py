@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 KEPT_LANES = 2 * LANES  # instances that are looked at together
-UNROLLED = 6  # rows that are added up side by side, in registers
+KEPT_UNROLLED = 6  # rows that are added up side by side, in registers
 MIDDLE = 128  # added to the sums of high digits, so that they are positive
 
 # The places of the bits that are set in a byte, the lowest first, as the bytes of a number.
@@ -316,7 +316,7 @@ def _write_next(features: str) -> Any:
         builder.cbranch(builder.icmp_signed("<=", groups, integer(NARROW)), few, other)
         builder.position_at_end(few)
         choice = builder.switch(rows, other)
-        for count in range(2, UNROLLED + 1):
+        for count in range(2, KEPT_UNROLLED + 1):
             case = builder.append_basic_block("case")
             choice.add_case(integer(count), case)
             builder.position_at_end(case)

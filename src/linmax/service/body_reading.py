@@ -17,7 +17,7 @@ __all__ = ["BodyReader"]
 
 NAMED_FIELD = re.compile(r"(?:unknown|required) field `(\w+)`")
 ANY_NAME, NAME_ITSELF = "[...]", "key` in `"  # how msgspec calls a value, and a name, of an object with free names
-STEP = re.compile(r"\w+|\[\d+\]|\[\.\.\.\]")
+PATH_STEP = re.compile(r"\w+|\[\d+\]|\[\.\.\.\]")
 GOT = re.compile(r"got `(\w+)`")
 JSON_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None), "array": list, "object": dict}
 MOST_SHOWN = 100
@@ -126,7 +126,7 @@ def _not_of_this_type(error: msgspec.ValidationError, body: bytes | bytearray) -
     field = place.removeprefix(NAME_ITSELF).rstrip("`").removeprefix("$").removeprefix(".")
     if name_itself:
         message = f"a name in it: {message}"
-    elif ANY_NAME in field and (found := _blamed(_loaded(body), STEP.findall(field), message)):
+    elif ANY_NAME in field and (found := _blamed(_loaded(body), PATH_STEP.findall(field), message)):
         path, value = found
         field = path.removeprefix(".")
         message += f": {json.dumps(value)[:MOST_SHOWN]}"

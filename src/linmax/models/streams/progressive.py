@@ -64,7 +64,7 @@ class Milestone:
 
 
 @dataclass(frozen=True)
-class Kept:
+class BestPass:
     """A model as it was after a pass, and its mistakes on the rows held out."""
 
     number: int  # of the pass, from 1
@@ -101,7 +101,7 @@ class Progressive:
     every: int = 1  # trials between points
     rows: int = 0  # of this pass, those without a label too
     last: tuple[int, int] = (0, 0)  # trials and mistakes at the last milestone
-    best: Kept | None = None  # the model after the pass with the fewest mistakes on rows held out
+    best: BestPass | None = None  # the model after the pass with the fewest mistakes on rows held out
     _waiting: Instances | None = None
     _waiting_codes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     _waiting_weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -173,7 +173,7 @@ class Progressive:
         if self.best is None or made < self.best.mistakes:
             description, arrays = self.model.state()
             copied = {name: np.array(array) for name, array in arrays.items()}
-            self.best = Kept(len(self.passes), made, description, copied)
+            self.best = BestPass(len(self.passes), made, description, copied)
 
     def return_to_best(self) -> int | None:
         """Go back to the model that was kept, if a later pass was no better; returns the pass that it is from."""
@@ -279,7 +279,7 @@ class Progressive:
             )
             if "best" in description:
                 number, mistakes, kept = description["best"]
-                made.best = Kept(int(number), int(mistakes), kept, apart(arrays)["best"])
+                made.best = BestPass(int(number), int(mistakes), kept, apart(arrays)["best"])
             if "waiting.codes" in arrays:
                 made._waiting, made._waiting_codes = _restored("waiting", arrays)
                 made._waiting_weights = arrays["waiting.weights" if "waiting.weights" in arrays else "waiting.times"]
