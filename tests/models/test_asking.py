@@ -182,7 +182,7 @@ def bits(fusion: Any) -> dict[str, bytes]:
 
 
 def test_a_model_of_the_few_answers_is_saved_and_leaves_that_of_all_alone(tmp_path: Path) -> None:
-    table, labels = votes(700)
+    table, labels = votes(700, seed=1)
     fusion = linmax.VoteFusion().fit({name: v[:300] for name, v in table.items()}, labels[:300])
     weights = fusion.weights()
     asked_of_few(fusion, table, labels, slice(300, 380))

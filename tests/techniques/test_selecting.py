@@ -137,7 +137,7 @@ def _rows(votes: linmax.data.experts.Experts, labels: np.ndarray) -> list[np.nda
 
 
 def test_votes_are_asked_about_one_row_at_a_time() -> None:
-    fusion = linmax.VoteFusion("S(b=0.05)-auto").fit(DATA.votes[:300], DATA.labels[:300])
+    fusion = linmax.VoteFusion("S(b=0.5)-auto").fit(DATA.votes[:300], DATA.labels[:300])
     wanted = [fusion.wants_label(row) for row in DATA.votes[300:].tolist()]
     assert 0 < sum(wanted) < 80
     with pytest.raises(ValueError, match="takes one trial"):

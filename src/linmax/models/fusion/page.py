@@ -60,7 +60,8 @@ font-weight:500}.warm{background:rgba(var(--warm),calc(var(--s)*.75))}.cold{back
 tr.chosen td{font-weight:700}.beats{color:var(--good)}.loses{color:var(--bad)}footer{margin-top:2.5rem;
 border-top:1px solid var(--rule);padding-top:.8rem}
 @media screen and (max-width:30rem){.wide,.rare{display:none}h1{font-size:1.3rem}svg text{font-size:19px}
-th,td{padding:.25rem .2rem}th{white-space:normal;vertical-align:bottom}}
+th,td{padding:.25rem .2rem}th{white-space:normal;vertical-align:bottom}.heat td{padding:.2rem .1rem}
+.heat th:first-child{min-width:6rem}}
 @media print{@page{margin:1.6cm 1.5cm}:root{--ink:#000;--soft:#444;--rule:#bbb;color-scheme:light}
 body{font-size:10.5pt}main{max-width:none;padding:0}h1,h2,thead,h2+p,p:has(+svg),p:has(+.scroll),tr:nth-child(-n+3){break-after:avoid}
 tr:nth-last-child(-n+2){break-before:avoid}

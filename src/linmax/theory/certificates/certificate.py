@@ -101,7 +101,7 @@ def shown_alpha(alpha: float) -> str:
     Examples
     --------
     >>> shown_alpha(1.1234567), shown_alpha(1.0000012345)
-    ('1.12346', '1.0000012')
+    ('1.12346', '1.00000123')
     """
     return next(
         text
