@@ -43,7 +43,7 @@ def main() -> None:
     """Compile; what fails here fails again, and says why, in the test that calls it."""
     entries = missing() if JIT else []
     if entries:
-        beside._compile(entries, min(len(entries), beside._processors()))
+        beside.compile_all(entries, min(len(entries), beside.processors()))
     print(json.dumps(entries))
 
 

@@ -128,11 +128,11 @@ import numpy as np
 from linmax.cli import beside
 from linmax.core.averages import multiple
 from linmax.data.distinct import place_few
-beside._processors = lambda: 2
+beside.processors = lambda: 2
 {threads}
 beside.compile_beside(("core.averages:multiple", "data.distinct:place_few"))
 hits = [sum(kernel.compiled.stats.cache_hits.values()) for kernel in (multiple, place_few)]
-beside._compile = None  # would fail: everything is there now
+beside.compile_all = None  # would fail: everything is there now
 beside.compile_beside(("core.averages:multiple", "data.distinct:place_few"))
 print(json.dumps(hits))
 """
@@ -155,4 +155,4 @@ def test_an_error_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     here = os.getpid()
     monkeypatch.setattr(beside, "_take", fail)
     with pytest.raises(OSError, match="no space"):
-        beside._compile(["a", "b"], 2)
+        beside.compile_all(["a", "b"], 2)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from linmax.jit.compiling import Kernel
 
-__all__ = ["compile_beside", "named"]
+__all__ = ["compile_all", "compile_beside", "named", "processors"]
 
 TOLD = "compiling what this command needs, once on this machine: some ten seconds"
 PROCESSES = 4  # at most: each needs some 200 MB
@@ -35,14 +35,14 @@ def compile_beside(kernels: Sequence[str]) -> None:
     if not JIT or CHECKED:
         return
     missing = [entry for entry in kernels if not all(is_kept(named(kernel).dispatcher) for kernel in entry.split())]
-    count = min(PROCESSES, _processors(), len(missing))
+    count = min(PROCESSES, processors(), len(missing))
     if count > 1:
         if sys.stderr.isatty():
             print(TOLD, file=sys.stderr)
-        _compile(missing, count)
+        compile_all(missing, count)
 
 
-def _compile(kernels: list[str], count: int) -> None:
+def compile_all(kernels: list[str], count: int) -> None:
     """Compile them in so many processes, this one included."""
     import multiprocessing
 
@@ -94,6 +94,6 @@ def named(kernel: str) -> Kernel:
     return found
 
 
-def _processors() -> int:
+def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

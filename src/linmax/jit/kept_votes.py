@@ -29,11 +29,12 @@ from linmax.jit.vectors import (
     broadcast,
     call_own,
     data_pointer,
+    declared,
     integer,
     loop,
     vector_pointer,
 )
-from linmax.jit.vote_panels import NARROW, TABLE, bytes_at, digit_bits, shuffled
+from linmax.jit.vote_panels import BYTES, MIXES, NARROW, SUMS, TABLE, by_size, bytes_at, digit_bits, shuffled
 
 __all__ = [
     "KEPT_LANES",
@@ -120,9 +121,6 @@ def plain_next_kept(
     return -1
 
 
-_BYTES, _SUMS = ir.VectorType(I8, KEPT_LANES), ir.VectorType(I16, LANES)
-_LOW = [half + lane + part * KEPT_LANES for half in (0, LANES) for lane in range(8) for part in (0, 1)]
-_MIXES = [ir.Constant(ir.VectorType(I32, KEPT_LANES), [8 * late + place for place in _LOW]) for late in (0, 1)]
 # Lane by lane what the two vectors of sums hold, see `kept_place`.
 _ORDER = ir.Constant(
     ir.VectorType(I32, KEPT_LANES), [(lane & 8) * 2 + (lane >> 4) * 8 + (lane & 7) for lane in range(KEPT_LANES)]
@@ -212,21 +210,20 @@ class _Sums:
         def add(group: Any, totals: list[Any]) -> list[Any]:
             return [builder.add(a, b) for a, b in zip(totals, self._look_up(rows, group), strict=True)]
 
-        start = [ir.Constant(_BYTES, None), ir.Constant(_BYTES, [MIDDLE - 256] * KEPT_LANES)] * len(rows)
+        start = [ir.Constant(BYTES, None), ir.Constant(BYTES, [MIDDLE - 256] * KEPT_LANES)] * len(rows)
         digits = loop(builder, integer(0), 1, self.groups, start, add)[1:]
         return [self._numbers(low, high) for low, high in zip(digits[::2], digits[1::2], strict=True)]
 
     def _numbers(self, low: Any, high: Any) -> list[Any]:
         """low + 32 high, both of them positive."""
         builder = self.builder
-        pairs = [builder.shuffle_vector(low, high, mix) for mix in _MIXES]
+        pairs = [builder.shuffle_vector(low, high, mix) for mix in MIXES]
         if "+avx2" in self.features:
-            kind = ir.FunctionType(_SUMS, [_BYTES, _BYTES])
-            factors = ir.Constant(_BYTES, [1, 32] * LANES)
-            add = _declared(builder, "llvm.x86.avx2.pmadd.ub.sw", kind)
+            factors = ir.Constant(BYTES, [1, 32] * LANES)
+            add = declared(builder, "llvm.x86.avx2.pmadd.ub.sw", SUMS, BYTES, BYTES)
             return [builder.call(add, [pair, factors]) for pair in pairs]
-        wholes = [builder.bitcast(pair, _SUMS) for pair in pairs]
-        ones, eight, five = (ir.Constant(_SUMS, [number] * LANES) for number in (255, 8, 5))
+        wholes = [builder.bitcast(pair, SUMS) for pair in pairs]
+        ones, eight, five = (ir.Constant(SUMS, [number] * LANES) for number in (255, 8, 5))
         return [
             builder.add(builder.and_(whole, ones), builder.shl(builder.lshr(whole, eight), five)) for whole in wholes
         ]
@@ -237,33 +234,14 @@ class _Sums:
 
         def add(group: Any, totals: list[Any]) -> list[Any]:
             low, high = self._look_up([row], group)
-            numbers = [builder.bitcast(builder.shuffle_vector(low, high, mix), _SUMS) for mix in _MIXES]
+            numbers = [builder.bitcast(builder.shuffle_vector(low, high, mix), SUMS) for mix in MIXES]
             return [builder.add(a, b) for a, b in zip(totals, numbers, strict=True)]
 
-        return loop(builder, integer(0), 1, self.groups, [ir.Constant(_SUMS, None)] * 2, add)[1:]
+        return loop(builder, integer(0), 1, self.groups, [ir.Constant(SUMS, None)] * 2, add)[1:]
 
     def one(self, row: Any) -> list[Any]:
         """One row, by either way."""
-        builder = self.builder
-        few, many, end = (builder.append_basic_block(name) for name in ("few", "many", "end"))
-        builder.cbranch(builder.icmp_signed("<=", self.groups, integer(NARROW)), few, many)
-        ways = []
-        for block in (few, many):
-            builder.position_at_end(block)
-            ways.append((self.narrow([row])[0] if block is few else self.wide(row), builder.block))
-            builder.branch(end)
-        builder.position_at_end(end)
-        sums = [builder.phi(_SUMS) for _ in range(2)]
-        for totals, block in ways:
-            for phi, total in zip(sums, totals, strict=True):
-                phi.add_incoming(total, block)
-        return sums
-
-
-def _declared(builder: Any, name: str, kind: Any) -> Any:
-    """A function of the compiler's own."""
-    function = builder.module.globals.get(name)
-    return ir.Function(builder.module, kind, name) if function is None else function
+        return by_size(self.builder, self.groups, lambda: self.narrow([row])[0], lambda: self.wide(row))
 
 
 def _larger(builder: Any, some: list[Any], others: list[Any]) -> list[Any]:
@@ -273,9 +251,9 @@ def _larger(builder: Any, some: list[Any], others: list[Any]) -> list[Any]:
 def _bits_of(builder: Any, features: str, close: list[Any]) -> Any:
     """One bit for each lane."""
     if "+avx2" in features:
-        pack = _declared(builder, "llvm.x86.avx2.packsswb", ir.FunctionType(_BYTES, [_SUMS, _SUMS]))
-        mask = _declared(builder, "llvm.x86.avx2.pmovmskb", ir.FunctionType(I32, [_BYTES]))
-        whole = [builder.sext(lanes, _SUMS) for lanes in close]
+        pack = declared(builder, "llvm.x86.avx2.packsswb", BYTES, SUMS, SUMS)
+        mask = declared(builder, "llvm.x86.avx2.pmovmskb", I32, BYTES)
+        whole = [builder.sext(lanes, SUMS) for lanes in close]
         return builder.zext(builder.call(mask, [builder.call(pack, whole)]), I64)
     return builder.zext(builder.bitcast(builder.shuffle_vector(*close, _ORDER), I32), I64)
 

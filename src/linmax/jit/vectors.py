@@ -29,6 +29,7 @@ __all__ = [
     "call_own",
     "constants",
     "data_pointer",
+    "declared",
     "each_bit",
     "integer",
     "larger",
@@ -152,6 +153,12 @@ def call_own(
             function.attributes.add(attribute)
         write(ir.IRBuilder(function.append_basic_block("entry")), *function.args)
     return builder.call(function, arguments)
+
+
+def declared(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """A function that the compiler has by itself, such as an instruction of one kind of processor; by its types."""
+    function = builder.module.globals.get(name)
+    return ir.Function(builder.module, ir.FunctionType(result, arguments), name) if function is None else function
 
 
 def array_struct(context: Any, builder: Any, kind: Any, value: Any) -> Any:

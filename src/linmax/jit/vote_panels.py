@@ -11,6 +11,7 @@ The functions ``plain_...`` define the results; they run when the compiler is of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,19 @@ from linmax.jit.vectors import (
     broadcast,
     call_own,
     data_pointer,
+    declared,
     integer,
     loop,
     vector_pointer,
 )
 
 __all__ = [
+    "BYTES",
+    "MIXES",
     "NARROW",
+    "SUMS",
     "TABLE",
+    "by_size",
     "bytes_at",
     "code_place",
     "digit_bits",
@@ -59,6 +65,11 @@ TABLE = 2 * LANES  # bytes of a table of subset sums: the low digits, then the h
 NARROW = 8  # tables up to which low digits have 5 bits, else 8
 FEW_STEPS, MANY_STEPS = 3800, 16000  # what magnitudes add up to, so that no sum outgrows its two digits
 ABOVE = 16384  # added before a number is cut to a whole one, so that it is positive
+BYTES, SUMS = ir.VectorType(I8, 2 * LANES), ir.VectorType(I16, LANES)
+
+# Interleaved, thirty-two low and high bytes are 16-bit numbers: of lanes 0 to 7 and 16 to 23, then of the others.
+_LOW = [half + lane + part * 2 * LANES for half in (0, LANES) for lane in range(8) for part in (0, 1)]
+MIXES = [ir.Constant(ir.VectorType(I32, 2 * LANES), [8 * late + place for place in _LOW]) for late in (0, 1)]
 
 
 @kernel()
@@ -122,7 +133,7 @@ def shuffled(builder: Any, features: str, table: Any, places: Any) -> Any:
     shuffles = {"+ssse3": "llvm.x86.ssse3.pshuf.b.128", "+neon": "llvm.aarch64.neon.tbl1.v16i8"}
     for feature, name in shuffles.items():
         if feature in features:
-            return builder.call(_shuffle(builder, name, kind), (table, places))
+            return builder.call(declared(builder, name, kind, kind, kind), (table, places))
     found = ir.Constant(kind, None)
     for entry in range(LANES):
         value = broadcast(builder, builder.extract_element(table, ir.Constant(I32, entry)), LANES)
@@ -131,17 +142,12 @@ def shuffled(builder: Any, features: str, table: Any, places: Any) -> Any:
     return found
 
 
-def _shuffle(builder: Any, name: str, kind: Any) -> Any:
-    function = builder.module.globals.get(name)
-    return ir.Function(builder.module, ir.FunctionType(kind, [kind, kind]), name) if function is None else function
-
-
 def bytes_at(builder: Any, features: str, table: Any, places: Any) -> Any:
     """`shuffled` for thirty-two places."""
     if "+avx2" in features:
         twice = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(LANES)) * 2)
-        function = _shuffle(builder, "llvm.x86.avx2.pshuf.b", ir.VectorType(I8, 2 * LANES))
-        return builder.call(function, (builder.shuffle_vector(table, table, twice), places))
+        shuffle = declared(builder, "llvm.x86.avx2.pshuf.b", BYTES, BYTES, BYTES)
+        return builder.call(shuffle, (builder.shuffle_vector(table, table, twice), places))
     halves = [ir.Constant(ir.VectorType(I32, LANES), [half + lane for lane in range(LANES)]) for half in (0, LANES)]
     joined = ir.Constant(ir.VectorType(I32, 2 * LANES), list(range(2 * LANES)))
     parts = [builder.shuffle_vector(places, places, half) for half in halves]
@@ -209,12 +215,6 @@ def _write_tables(builder: Any, weights: Any, size: Any, unit: Any, groups: Any,
     builder.ret_void()
 
 
-# Interleaved, low and high bytes are 16-bit numbers: lanes 0 to 7 of both rows of a pair, then lanes 8 to 15.
-_LOW = [half + lane + part * TABLE for half in (0, LANES) for lane in range(8) for part in (0, 1)]
-_MIXES = [ir.Constant(ir.VectorType(I32, TABLE), [8 * late + place for place in _LOW]) for late in (0, 1)]
-_SUMS, _BYTES = ir.VectorType(I16, LANES), ir.VectorType(I8, TABLE)
-
-
 def _look_up(builder: Any, features: str, codes: Any, tables: Any, groups: Any, number: Any, group: Any) -> list[Any]:
     """Low and high digits that the codes of a pair of rows find in a table."""
     at = builder.mul(builder.add(builder.mul(number, groups), group), integer(TABLE))
@@ -231,14 +231,14 @@ def narrow_sums(builder: Any, features: str, codes: Any, tables: Any, groups: An
         found = [digit for n in numbers for digit in _look_up(builder, features, codes, tables, groups, n, group)]
         return [builder.add(total, digits) for total, digits in zip(totals, found, strict=True)]
 
-    none = ir.Constant(_BYTES, None)
+    none = ir.Constant(BYTES, None)
     digits = loop(builder, integer(0), 1, groups, [none] * (2 * len(numbers)), add)[1:]
     sums = []
     for low, high in zip(digits[::2], digits[1::2], strict=True):
-        for mix in _MIXES:
-            small = builder.bitcast(builder.shuffle_vector(low, none, mix), _SUMS)
-            large = builder.bitcast(builder.shuffle_vector(none, high, mix), _SUMS)  # 256 times the digit
-            sums.append(builder.add(builder.ashr(large, ir.Constant(_SUMS, [3] * LANES)), small))
+        for mix in MIXES:
+            small = builder.bitcast(builder.shuffle_vector(low, none, mix), SUMS)
+            large = builder.bitcast(builder.shuffle_vector(none, high, mix), SUMS)  # 256 times the digit
+            sums.append(builder.add(builder.ashr(large, ir.Constant(SUMS, [3] * LANES)), small))
     return sums
 
 
@@ -247,29 +247,32 @@ def _wide_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any
 
     def add(group: Any, totals: list[Any]) -> list[Any]:
         found = _look_up(builder, features, codes, tables, groups, number, group)
-        numbers = [builder.bitcast(builder.shuffle_vector(*found, mix), _SUMS) for mix in _MIXES]
+        numbers = [builder.bitcast(builder.shuffle_vector(*found, mix), SUMS) for mix in MIXES]
         return [builder.add(total, number) for total, number in zip(totals, numbers, strict=True)]
 
-    return loop(builder, integer(0), 1, groups, [ir.Constant(_SUMS, None)] * 2, add)[1:]
+    return loop(builder, integer(0), 1, groups, [ir.Constant(SUMS, None)] * 2, add)[1:]
 
 
 def pair_sums(builder: Any, features: str, codes: Any, tables: Any, groups: Any, number: Any) -> list[Any]:
     """The sums of one pair of rows, by either way."""
-    few, many, end = (builder.append_basic_block(name) for name in ("few", "many", "end"))
-    builder.cbranch(builder.icmp_signed("<=", groups, integer(NARROW)), few, many)
+    given = builder, features, codes, tables, groups
+    return by_size(builder, groups, lambda: narrow_sums(*given, [number]), lambda: _wide_sums(*given, number))
+
+
+def by_size(builder: Any, groups: Any, few: Callable[[], list[Any]], many: Callable[[], list[Any]]) -> list[Any]:
+    """Two vectors of sums: what ``few`` writes for so few tables that bytes hold sums of digits, else ``many``."""
+    blocks = [builder.append_basic_block(name) for name in ("few", "many", "end")]
+    builder.cbranch(builder.icmp_signed("<=", groups, integer(NARROW)), *blocks[:2])
     ways = []
-    for block in (few, many):
+    for block, write in zip(blocks[:2], (few, many), strict=True):
         builder.position_at_end(block)
-        given = (builder, features, codes, tables, groups)
-        ways.append((narrow_sums(*given, [number]) if block is few else _wide_sums(*given, number), builder.block))
-        builder.branch(end)
-    builder.position_at_end(end)
-    sums = []
-    for place in (0, 1):
-        phi = builder.phi(_SUMS)
-        for totals, block in ways:
-            phi.add_incoming(totals[place], block)
-        sums.append(phi)
+        ways.append((write(), builder.block))
+        builder.branch(blocks[2])
+    builder.position_at_end(blocks[2])
+    sums = [builder.phi(SUMS) for _ in range(2)]
+    for totals, block in ways:
+        for phi, total in zip(sums, totals, strict=True):
+            phi.add_incoming(total, block)
     return sums
 
 

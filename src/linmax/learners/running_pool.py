@@ -201,8 +201,7 @@ class RunningPool(Running):
         self.kinds.meet(instances, 0, 1, True)
         self._fit(self.kinds.words(instances), self._columns(instances), k)
         votes = np.zeros((1, len(self.fusion.weights), width_of(k)), np.float32)
-        predictions, table = self.fusion.fuse(votes, *given, shape, True, k)
-        yield FusedTrials(0, 1, predictions, table, votes)
+        yield FusedTrials(0, 1, *self.fusion.fuse(votes, *given, shape, True, k), votes)
 
     def _look(self, shape: np.ndarray, k: int, behind: bool) -> bool:
         """Look at the trials kept; if that changes anything, or there are two and the members are behind, learn them.
@@ -398,5 +397,4 @@ class RunningPool(Running):
         return linear_form(self, dense, sparse, k, slots)
 
     def mix(self, mixture: Mixture) -> None:
-        """Become the mixture: what was decided is that of the part with the greatest share."""
         mix_pools(self, mixture)

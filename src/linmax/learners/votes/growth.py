@@ -108,9 +108,7 @@ def no_factors(precision: np.ndarray) -> np.ndarray:
 
 
 def restored(arrays: dict[str, np.ndarray]) -> Pool:
-    """A stored pool; one of an earlier version had factors of another form, did not see how many are silent, or was
-    not sharpened.
-    """
+    """A stored pool. Earlier versions had factors of another form, did not count who is silent, and did not sharpen."""
     arrays = {"sharpness": new_sharpness(LOGITS)} | arrays
     if "silence" not in arrays:
         counts = np.append(arrays["counts"], arrays["weights"].shape[1])

@@ -77,13 +77,13 @@ def factor_of(sharpness: np.ndarray, trials: int) -> float:
 
 @kernel()
 def sharpen(factor: float, scores: np.ndarray, own: np.ndarray, known: int, shares: np.ndarray) -> None:
-    """Q of the scores: ``shares``; P is ``own``. The scores change."""
-    for c in range(known):
-        if factor == 1.0:
+    """Write Q to ``shares``; ``own`` is P, and the scores, whose softmax it is, are overwritten."""
+    if factor == 1.0:
+        for c in range(known):
             shares[c] = own[c]
-        else:
+    else:
+        for c in range(known):
             scores[c] *= factor
-    if factor != 1.0:
         to_shares(scores, known, shares)
 
 
