@@ -28,7 +28,6 @@ COMMANDS = {
     "learn": "learn from files and pipes, predicting every line first",
     "merge": "merge models that learned from different examples",
     "predict": "predict the lines of files and pipes with a saved model",
-    "reproduce": "repeat the published experiments and compare",
     "serve": "serve models over HTTP that learn on-line",
     "show": "say what a model file holds",
 }

@@ -1,1 +1,1 @@
-"""The experiments of the papers, repeated."""
+"""Experiments of Mesterharm and Hsu, repeated: ``python -m linmax.experiments --help``."""

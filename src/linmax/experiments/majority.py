@@ -1,65 +1,63 @@
-"""One run of the majority problem: which learners play, and the errors of their last hypotheses.
+"""Table I and figure 5: learners on the majority problem of 20 voters, 10 of them relevant, 5 classes and 5 thresholds.
 
-The problem has 20 voters, 10 of them relevant, 5 classes and 5 thresholds.
+A run learns from 5,000 trials; the error of its last hypothesis is measured on 50,000 fresh instances with the same
+noise. Each group of learners is represented by the one with the fewest online mistakes, averaged over the runs.
+``docs/reproduction.md`` lists the choices that the paper leaves open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from linmax.core.contract import Rule
 from linmax.data.experts import Experts, experts
 from linmax.data.problems import MajorityProblem, majority_problem
 from linmax.engine.pools import PAPER_ALPHAS, paper_pool, vr_combine
-from linmax.experiments.published import LEARNER_GROUPS
+from linmax.experiments.published import LEARNER_GROUPS, NOISES, PAPER, READINGS, Cell, agrees, interval, translated
 from linmax.models.run import run
 from linmax.rules import balanced_winnow
 from linmax.techniques import average, combine
+from linmax.util.checks import whole
 
 __all__ = [
+    "FIGURE5_NOISE",
     "RUNS",
     "TEST",
     "TRIALS",
-    "Exam",
-    "MajorityRun",
-    "Place",
-    "RunResult",
-    "draw_problem",
-    "examine",
-    "fewest",
+    "Results",
+    "figure5",
+    "figure5_claims",
+    "last_errors",
     "play",
-    "pool_of",
-    "seeds_of",
+    "table1",
 ]
 
-Place = tuple[str, str]  # reading and group
 VOTERS, RELEVANT, CLASSES = 20, 10, 5
 RUNS, TRIALS, TEST = 20, 5000, 50_000
+FIGURE5_NOISE = 0.05
+LATE = 1000  # trials at the end over which a late error is taken
+FIGURE5_POINTS = 100  # of a curve in the results
+
+Place = tuple[str, str]  # reading and group
+Results: TypeAlias = dict[str, Any]  # names and plain values, ready for JSON
 
 
-@dataclass(frozen=True)
-class MajorityRun:
-    """One run of the majority problem."""
-
-    noise: float
-    seed: int
-    trials: int
-    readings: tuple[str, ...] = ("positive",)
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """The result of one learner in one run: its mistakes and its last weights."""
+class RunResult(NamedTuple):
+    """Mistakes of one learner in one run, and its last weights: those of the voters, then the thresholds."""
 
     mistakes: int
     weights: np.ndarray
 
 
+Run: TypeAlias = dict[Place, dict[str, RunResult]]  # of every learner, by name
+
+
 def pool_of(reading: str) -> list[Rule]:
-    """The paper's 31 rules, with "Balanced" read as Winnow with positive weights or as Balanced Winnow, w+ - w-.
+    """Return the paper's 31 rules; "Balanced" means Winnow with positive weights, or Balanced Winnow.
 
     Examples
     --------
@@ -73,58 +71,16 @@ def pool_of(reading: str) -> list[Rule]:
 
 
 def draw_problem(noise: float, trials: int, seed: int) -> tuple[MajorityProblem, Experts]:
+    """Draw a majority problem and present its votes to the learners."""
     problem = majority_problem(VOTERS, RELEVANT, CLASSES, noise, trials, seed)
     return problem, experts(votes=problem.votes, classes=range(CLASSES))
 
 
-def play(setting: MajorityRun) -> dict[Place, dict[str, RunResult]]:
-    """Run every learner of the table once; results by reading and group, then by name.
-
-    VR-Combine runs the recycled rules and their averages as its members, so one run gives them all; the rules and
-    averages without recycling need another.
-    """
-    problem, instances = draw_problem(setting.noise, setting.trials, setting.seed)
-    found: dict[Place, dict[str, RunResult]] = {
-        (reading, group): {} for reading in setting.readings for group in LEARNER_GROUPS
-    }
-    for reading in setting.readings:
-        rules = pool_of(reading)
-        fused = run(vr_combine(rules), instances, problem.labels)
-        plain = run(combine([*rules, *map(average, rules)]), instances, problem.labels)
-        found[reading, "vr_combine"]["VR-combine"] = RunResult(int(fused.mistakes[-1]), fused.model.weights.arrays.flat)
-        for member in [*fused.model.members, *plain.model.members]:
-            prefix = member.name.partition("-")[0]
-            if prefix != "R":  # recycled but not averaged: the table has no column for it
-                group = {"AR": "best_ar", "A": "best_a"}.get(prefix, "best_b")
-                found[reading, group][member.name] = RunResult(member.mistakes, member.weights.arrays.flat)
-    return found
-
-
-@dataclass(frozen=True)
-class Exam:
-    """Hypotheses to be tested: one row of weights each, first of the voters, then of the thresholds."""
-
-    noise: float
-    seed: int
-    size: int
-    weights: np.ndarray
-
-
-def examine(exam: Exam) -> np.ndarray:
-    """The share of fresh instances that each hypothesis gets wrong."""
-    problem = majority_problem(VOTERS, RELEVANT, CLASSES, exam.noise, exam.size, exam.seed)
-    votes = np.ascontiguousarray(problem.votes.T)
-    voters, thresholds = exam.weights[:, :VOTERS], exam.weights[:, VOTERS:, np.newaxis]
-    scores = np.stack([voters @ (votes == label) + thresholds[:, label] for label in range(CLASSES)])
-    wrong = scores.argmax(axis=0) != problem.labels  # argmax: the smallest of tied classes
-    return np.asarray(wrong.mean(axis=1))
-
-
 def seeds_of(seed: int, runs: int) -> list[tuple[int, int]]:
-    """For each run, the seeds of its trials and of its test instances; more runs begin with the same seeds.
+    """Return two seeds for each run, of its trials and of its test instances.
 
-    Examples
-    --------
+    More runs begin with the same seeds:
+
     >>> seeds_of(0, 3)[:2] == seeds_of(0, 2)
     True
     """
@@ -132,7 +88,203 @@ def seeds_of(seed: int, runs: int) -> list[tuple[int, int]]:
     return [(int(first), int(second)) for first, second in pairs]
 
 
-def fewest(played: Sequence[Mapping[str, RunResult]]) -> str:
-    """The learner with the fewest mistakes over the runs; the first of tied ones."""
-    totals = {name: sum(each[name].mistakes for each in played) for name in played[0]}
+def play(noise: float, trials: int, seed: int, readings: Sequence[str] = ("positive",)) -> Run:
+    """Run every learner of the table once; return a `RunResult` by reading and group, then by name.
+
+    VR-Combine runs the recycled rules and their averages as its members, so one run gives them all; the rules and
+    averages without recycling need another.
+    """
+    problem, instances = draw_problem(noise, trials, seed)
+    results: Run = {(reading, group): {} for reading in readings for group in LEARNER_GROUPS}
+    for reading in readings:
+        rules = pool_of(reading)
+        fused = run(vr_combine(rules), instances, problem.labels)
+        plain = run(combine([*rules, *map(average, rules)]), instances, problem.labels)
+        weights = fused.model.weights.arrays.flat
+        results[reading, "vr_combine"]["VR-combine"] = RunResult(int(fused.mistakes[-1]), weights)
+        for member in [*fused.model.members, *plain.model.members]:
+            prefix = member.name.partition("-")[0]
+            if prefix != "R":  # recycled but not averaged: the table has no column for it
+                group = {"AR": "best_ar", "A": "best_a"}.get(prefix, "best_b")
+                results[reading, group][member.name] = RunResult(member.mistakes, member.weights.arrays.flat)
+    return results
+
+
+def last_errors(noise: float, size: int, seed: int, weights: np.ndarray) -> np.ndarray:
+    """Return the share of fresh instances that each hypothesis, a row of ``weights``, classifies wrongly."""
+    problem = majority_problem(VOTERS, RELEVANT, CLASSES, noise, size, seed)
+    votes = np.ascontiguousarray(problem.votes.T)
+    voters, thresholds = weights[:, :VOTERS], weights[:, VOTERS:, np.newaxis]
+    scores = np.stack([voters @ (votes == label) + thresholds[:, label] for label in range(CLASSES)])
+    wrong = scores.argmax(axis=0) != problem.labels  # argmax: the smallest of tied classes
+    return np.asarray(wrong.mean(axis=1))
+
+
+def fewest(runs: Sequence[Mapping[str, RunResult]]) -> str:
+    """Return the learner with the fewest mistakes over the runs; the first of tied ones."""
+    totals = {name: sum(results[name].mistakes for results in runs) for name in runs[0]}
     return min(totals, key=lambda name: totals[name])
+
+
+def _in_processes(jobs: int, stage: str, function: Callable[..., Any], arguments: Iterable[Sequence[Any]]) -> list[Any]:
+    """Call the function with each list of arguments; show the progress on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    calls = [delayed(function)(*each) for each in arguments]
+    results = Parallel(n_jobs=jobs, return_as="generator")(calls)
+    console = Console(stderr=True)
+    bar = track(results, stage, len(calls), console=console, transient=True, disable=not console.is_terminal)
+    return list(bar)
+
+
+# -- Table I -----------------------------------------------------------------------------------------------------
+
+
+def table1(
+    noises: Sequence[float] = NOISES,
+    runs: int = RUNS,
+    seed: int = 0,
+    *,
+    trials: int = TRIALS,
+    test: int = TEST,
+    jobs: int = 1,
+) -> Results:
+    """Compute Table I for both readings of "Balanced", next to the paper's.
+
+    Parameters
+    ----------
+    noises : sequence of float
+        Rows of the table, among `NOISES`.
+    runs, seed : int
+        Independent runs, at least 2, and the seed that they are drawn from.
+    trials, test : int
+        Trials of a run, and instances on which its last hypothesis is tested.
+    jobs : int, default=1
+        Processes.
+
+    Returns
+    -------
+    dict
+        ``cells`` (positive weights, the more probable reading) and ``balanced`` (w+ - w-), both by noise and group:
+        ``name, error, ci95, mistakes, mistakes_ci95, agrees`` and ``papers_choice``, the same for the learner that the
+        paper names; ``paper`` in the same form.
+
+    Examples
+    --------
+    >>> result = table1([0.05], runs=2, trials=200, test=1000)
+    >>> sorted(result["cells"]["0.05"])
+    ['best_a', 'best_ar', 'best_b', 'vr_combine']
+    """
+    runs, trials, test = whole("runs", runs, 2), whole("trials", trials, 1), whole("test", test, 1)
+    jobs, seed = whole("jobs", jobs, 1), whole("seed", seed, 0)
+    unknown = [noise for noise in noises if noise not in NOISES]
+    if unknown or not noises:
+        rows = ", ".join(f"{noise:g}" for noise in NOISES)
+        raise ValueError(f"noises must be rows of the table, {rows}, got {unknown or 'none'}")
+    pairs = seeds_of(seed, runs)
+    played = _in_processes(
+        jobs, "learning", play, [(noise, trials, first, tuple(READINGS)) for noise in noises for first, _ in pairs]
+    )
+    results: dict[float, list[Run]] = {noise: played[row * runs : (row + 1) * runs] for row, noise in enumerate(noises)}
+    shown = {noise: _learners_shown(noise, results[noise]) for noise in noises}
+    exams = [
+        (noise, test, second, np.array([results[noise][number][place][name].weights for place, name in shown[noise]]))
+        for noise in noises
+        for number, (_, second) in enumerate(pairs)
+    ]
+    errors = _in_processes(jobs, "testing", last_errors, exams)
+    table: dict[str, Results] = {reading: {} for reading in READINGS}
+    for row, noise in enumerate(noises):
+        samples = np.array(errors[row * runs : (row + 1) * runs]).T
+        for (place, name), sample in zip(shown[noise], samples, strict=True):
+            reading, group = place
+            mistakes = [each[place][name].mistakes for each in results[noise]]
+            cell = Cell(name, *interval(sample), *interval(mistakes))
+            entry = {**vars(cell), "agrees": agrees(group, cell, PAPER[noise][group])}
+            cells = table[reading].setdefault(f"{noise:g}", {})
+            cells.setdefault(group, dict(entry))
+            if name == translated(PAPER[noise][group].name, reading):
+                cells[group]["papers_choice"] = entry
+    paper = {f"{noise:g}": {group: dict(vars(cell)) for group, cell in PAPER[noise].items()} for noise in noises}
+    return {"cells": table["positive"], "balanced": table["balanced"], "paper": paper}
+
+
+def _learners_shown(noise: float, runs: Sequence[Run]) -> list[tuple[Place, str]]:
+    """List the best learner at each place, then the paper's choice if it is another one."""
+    shown = []
+    for place in runs[0]:
+        reading, group = place
+        names = [fewest([results[place] for results in runs]), translated(PAPER[noise][group].name, reading)]
+        shown += [(place, name) for name in dict.fromkeys(names)]
+    return shown
+
+
+# -- figure 5 ----------------------------------------------------------------------------------------------------
+
+
+def mistake_curves(noise: float, trials: int, seed: int, names: Sequence[str]) -> np.ndarray:
+    """Return the mistakes of each learner after each trial; the last row is the target itself."""
+    problem, instances = draw_problem(noise, trials, seed)
+    curves = [run(name, instances, problem.labels).mistakes for name in names]
+    return np.array([*curves, np.cumsum(problem.labels != problem.clean)])
+
+
+def figure5(runs: int = RUNS, seed: int = 0, *, trials: int = TRIALS, jobs: int = 1) -> Results:
+    """Compute figure 5: mistakes at noise .05 of the best learner of each group and of the optimum, averaged over runs.
+
+    Parameters are those of `table1`.
+
+    Returns
+    -------
+    dict
+        ``curves`` by group: ``name, mistakes, ci95, late_error`` and ``curve`` at the trials ``at``; ``claims``: the
+        paper's statements about the figure, and whether they hold here; ``mean``: the whole curves, arrays by group.
+
+    Examples
+    --------
+    >>> list(figure5(runs=2, trials=200)["curves"])
+    ['best_b', 'best_a', 'best_ar', 'vr_combine', 'optimal']
+    """
+    runs, trials = whole("runs", runs, 2), whole("trials", trials, 1)
+    jobs, seed = whole("jobs", jobs, 1), whole("seed", seed, 0)
+    seeds = [pair[0] for pair in seeds_of(seed, runs)]
+    played = _in_processes(jobs, "choosing", play, [(FIGURE5_NOISE, trials, each) for each in seeds])
+    groups = list(reversed(LEARNER_GROUPS))
+    names = [fewest([results["positive", group] for results in played]) for group in groups]
+    arguments = [(FIGURE5_NOISE, trials, each, names) for each in seeds]
+    curves = np.array(_in_processes(jobs, "learning", mistake_curves, arguments))
+    late = max(0, trials - 1 - LATE)
+    at = np.unique(np.linspace(1, trials, min(FIGURE5_POINTS, trials)).astype(int))
+    means = dict(zip([*groups, "optimal"], curves.mean(axis=0), strict=True))
+    entries: dict[str, Results] = {}
+    for row, (group, mean) in enumerate(means.items()):
+        mistakes, ci95 = interval(curves[:, row, -1])
+        entries[group] = {
+            "name": [*names, "optimal"][row],
+            "mistakes": mistakes,
+            "ci95": ci95,
+            "late_error": float(mean[-1] - mean[late]) / max(1, trials - 1 - late) if trials > 1 else float(mean[-1]),
+            "curve": mean[at - 1],
+        }
+    return {"at": at, "curves": entries, "claims": figure5_claims(entries), "mean": means}
+
+
+def figure5_claims(curves: Mapping[str, Results]) -> list[Results]:
+    """Check the paper's statements about the figure; its numbers are not printed."""
+    total = {group: entry["mistakes"] for group, entry in curves.items()}
+    late = {group: entry["late_error"] for group, entry in curves.items()}
+    return [
+        {
+            "claim": "best basic > best averaged > best averaged and recycled > optimal",
+            "holds": total["best_b"] > total["best_a"] > total["best_ar"] > total["optimal"],
+        },
+        {
+            "claim": "VR-Combine makes about as many mistakes as the best AR (within 10 %)",
+            "holds": abs(total["vr_combine"] - total["best_ar"]) <= 0.1 * total["best_ar"],
+        },
+        {
+            "claim": "the late error of both is about that of the optimum (within .01)",
+            "holds": max(late["vr_combine"], late["best_ar"]) - late["optimal"] <= 0.01,
+        },
+    ]

@@ -1,11 +1,11 @@
-"""Table I of Mesterharm and Hsu as published, and how an entry of ours is compared with it."""
+"""Table I of Mesterharm and Hsu as published, and the comparison of a measured entry with it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import stdtrit
@@ -14,12 +14,12 @@ __all__ = ["LEARNER_GROUPS", "NOISES", "PAPER", "READINGS", "VR", "Cell", "agree
 
 NOISES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4)
 LEARNER_GROUPS = {"vr_combine": "VR-Combine", "best_ar": "Best(AR-B)", "best_a": "Best(A-B)", "best_b": "Best(B)"}
-READINGS = {"positive": "winnow", "balanced": "balanced-winnow"}  # what "Balanced" in the paper may mean
+READINGS = {"positive": "winnow", "balanced": "balanced-winnow"}  # possible meanings of "Balanced" in the paper
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry of the table: a learner, the error of its last hypothesis and the mistakes made on the way."""
+    """One entry of the table: a learner, the error of its last hypothesis and its online mistakes."""
 
     name: str
     error: float
@@ -27,11 +27,11 @@ class Cell:
     mistakes: float | None = None  # the paper gives them for one entry only
     mistakes_ci95: float | None = None
 
-    def figures(self) -> dict[str, Any]:
-        return dict(vars(self))
+
+Entry: TypeAlias = tuple[str, float, float] | tuple[str, float, float, float]
 
 
-def _row(vr: tuple[Any, ...], ar: tuple[Any, ...], a: tuple[Any, ...], b: tuple[Any, ...]) -> dict[str, Cell]:
+def _row(vr: Entry, ar: Entry, a: Entry, b: Entry) -> dict[str, Cell]:
     return {group: Cell(*entry) for group, entry in zip(LEARNER_GROUPS, (vr, ar, a, b), strict=True)}
 
 
@@ -83,7 +83,7 @@ PAPER: dict[float, dict[str, Cell]] = {
 
 
 def interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Mean and half the width of its 95 % interval by Student's t.
+    """Return the mean and half the width of its 95 % interval by Student's t.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
 
 
 def agrees(group: str, ours: Cell, paper: Cell) -> bool:
-    """Whether an entry agrees with the paper's: within .02 for basic rules, else within .002 plus twice our interval.
+    """Compare an entry with the paper's: within .02 for basic rules, else within .002 plus twice our interval.
 
     Basic rules have a wider tolerance because their last hypothesis is unstable. The .002 allows for the paper's test
     instances, which seem to be the same in all of its runs.
@@ -108,12 +108,12 @@ def agrees(group: str, ours: Cell, paper: Cell) -> bool:
     >>> agrees("best_a", Cell("A-perceptron", 0.0500, 0.0010), Cell("A-Perceptron", 0.0545, 0.0002))
     False
     """
-    room = 0.02 if group == "best_b" else 0.002 + 2.0 * ours.ci95
-    return abs(ours.error - paper.error) <= room
+    tolerance = 0.02 if group == "best_b" else 0.002 + 2.0 * ours.ci95
+    return abs(ours.error - paper.error) <= tolerance
 
 
 def translated(name: str, reading: str) -> str:
-    """A name of the paper in the notation of this library.
+    """Translate a name of the paper into the notation of this library.
 
     Examples
     --------
