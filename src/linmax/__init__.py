@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from linmax.data.problems import majority_problem
     from linmax.engine.notation import parse
     from linmax.engine.pools import paper_pool, vr_combine
-    from linmax.learners.alone import binned_pairs, nearest
+    from linmax.learners.attributes.pool import binned_pairs, nearest
     from linmax.learners.naive_bayes import naive_bayes
     from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
@@ -74,9 +74,9 @@ _HOMES = {
     "majority_problem": "data.problems",
     "merge": "cluster.merging",
     "normalisation": "data.normalisation",
-    "binned_pairs": "learners.alone",
+    "binned_pairs": "learners.attributes.pool",
     "naive_bayes": "learners.naive_bayes",
-    "nearest": "learners.alone",
+    "nearest": "learners.attributes.pool",
     "paper_pool": "engine.pools",
     "parse": "engine.notation",
     "recent_label": "learners.recent_label",

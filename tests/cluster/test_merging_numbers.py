@@ -11,8 +11,8 @@ from linmax import merge
 from linmax.cluster import groups
 from linmax.cluster.merging import merge_since
 from linmax.jit.compiling import JIT
-from linmax.learners.mixing import mix_learned
-from linmax.learners.nearest_rows import FEWEST, NearestRows, shared_out
+from linmax.learners.attributes.nearest import FEWEST, NearestRows, shared_out
+from linmax.learners.base import mix_learned
 
 START = 600 if JIT else 520  # the first 512 rows decide on bins
 PART = 200 if JIT else 20

@@ -126,7 +126,7 @@ def test_how_many_are_silent_is_merged():
 
 @pytest.mark.small
 def test_the_logits_of_a_mixture_have_learned_what_its_parts_did():
-    from linmax.learners.votes.mixture import MEMORIES, RIDGE
+    from linmax.learners.votes.pool import MEMORIES, RIDGE
 
     options = {"learner": "votes", "classes": list(CLASSES)}
     parts = [learned(0, HALF, **options), learned(HALF, 2 * HALF, **options)]

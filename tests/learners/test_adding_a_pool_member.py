@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from linmax import Learner, experts, merge, run
-from linmax.learners.members import Group, Task
-from linmax.learners.mixing import Mixture
-from linmax.learners.pool_members import REGISTRY
+from linmax.learners.attributes.member import Group, Task
+from linmax.learners.attributes.pool import REGISTRY
+from linmax.learners.base import Mixture
 
 COLUMN = 2
 

@@ -16,7 +16,7 @@ import linmax
 from linmax import Learner, experts, run
 from linmax.data.arrays import no_instances
 from linmax.jit.compiling import JIT
-from linmax.learners.running_pool import RunningPool
+from linmax.learners.attributes.pool import RunningPool
 from linmax.models.sklearn import LinearMaxClassifier
 
 TRIALS = 700 if JIT else 40
@@ -81,8 +81,8 @@ def test_the_first_trials_are_learned_alike_together_and_alone(first: list[int])
 @pytest.mark.small
 def test_members_for_words_never_meet_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be needed for the first trials only is not compiled: it is four of twenty seconds of a first run."""
-    monkeypatch.setattr("linmax.learners.sparse_members.play_bayes", None)
-    monkeypatch.setattr("linmax.learners.sparse_members.play_linear", None)
+    monkeypatch.setattr("linmax.learners.attributes.words.play_bayes", None)
+    monkeypatch.setattr("linmax.learners.attributes.words.play_linear", None)
     for thin in (False, True):
         _, pool = played(*numbers(trials=20), thin, [0, 20])
         assert decided(pool) == "numbers"

@@ -7,10 +7,10 @@ import pytest
 
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import no_instances
-from linmax.learners.member_fusion import MemberFusion
-from linmax.learners.members import DENIED, Task
-from linmax.learners.nearest_rows import USED, NearestRows
-from linmax.learners.pair_members import PairMembers
+from linmax.learners.attributes.member import DENIED, Task
+from linmax.learners.attributes.nearest import USED, NearestRows
+from linmax.learners.attributes.pairs import PairMembers
+from linmax.learners.attributes.stacker import MemberFusion
 
 
 def task(rows: np.ndarray, labels: list[int], weight: float = 1.0, learn: bool = True) -> Task:

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from linmax import combine, experts, majority_problem, naive_bayes, parse, recent_label, run, stack, vr_combine
 from linmax.jit.compiling import JIT
-from linmax.learners.member_fusion import exponentials
-from linmax.learners.running_pool import CHUNK
+from linmax.learners.attributes.pool import CHUNK
+from linmax.learners.attributes.stacker import exponentials
 from reference_learners import ReferenceBayes, ReferencePool
 
 TRIALS = 150 if JIT else 20

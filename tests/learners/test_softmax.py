@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from linmax import combine, experts, majority_problem, parse, robust_softmax, run, softmax, stack
 from linmax.jit.compiling import JIT
-from linmax.learners import softmax_state as module
+from linmax.learners import softmax as module
 from reference_learners import ReferenceSoftmax, shares
 
 TRIALS = 60 if JIT else 24

@@ -10,7 +10,7 @@ from linmax.streams import StreamModel, stream
 
 import linmax
 from linmax.data.arrays import no_instances
-from linmax.learners import at_large
+from linmax.learners.attributes import warm_up as at_large
 
 RNG = np.random.default_rng(5)
 K = 6

@@ -9,7 +9,8 @@ import pytest
 
 from linmax import Learner, VoteFusion, experts, majority_problem, run
 from linmax.jit.compiling import JIT
-from linmax.learners.votes import confusions, mixture
+from linmax.learners.votes import features as confusions
+from linmax.learners.votes import pool as mixture
 from reference_learners import ReferenceVotes
 
 TRIALS = 80 if JIT else 24
@@ -60,7 +61,7 @@ def test_every_trial_agrees_with_the_formulas(
     kind: str, thresholds: bool, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not full:
-        monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 1)
+        monkeypatch.setattr("linmax.learners.votes.pool.FULL_PRECISION", 1)
     votes, scores, labels = CASES[kind]
     instances = instances_of(votes, scores, thresholds)
     machine = run("votes", instances[:0], []).model
@@ -141,7 +142,7 @@ def test_a_newcomer_has_the_trust_of_an_average_voter() -> None:
 def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Known only when first met, or announced at once: the same."""
     if not full:
-        monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 1)
+        monkeypatch.setattr("linmax.learners.votes.pool.FULL_PRECISION", 1)
     votes, scores, labels = trials(7, 5, 2)
     half = TRIALS // 2
     labels[:half] %= K - 1
@@ -161,7 +162,7 @@ def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest
 @pytest.mark.small
 def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     votes, scores, labels = trials(8, 5, 0)
-    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 10)
+    monkeypatch.setattr("linmax.learners.votes.pool.FULL_PRECISION", 10)
     model = run("votes", instances_of(votes[:10, :2], scores[:10]), labels[:10]).model
     assert model.engine.top.running.pool.precision.size
     model.run(instances_of(votes[10:], scores[10:]), labels[10:], grow=True)
@@ -263,7 +264,7 @@ def test_labels_that_are_a_sharp_function_of_the_votes() -> None:
 @pytest.mark.small
 def test_voters_who_become_too_many_are_no_longer_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the logit that agreement guided rests, and nothing reads what is no longer there."""
-    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 12)
+    monkeypatch.setattr("linmax.learners.votes.pool.FULL_PRECISION", 12)
     random = np.random.default_rng(0)
     labels = random.integers(0, 2, 60)
     votes = np.where(random.random((60, 14)) < 0.8, labels[:, None], 1 - labels[:, None])
@@ -322,7 +323,7 @@ def test_counts_that_are_rescaled_tell_the_same() -> None:
 def test_too_many_counts_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a size nothing is counted: there is no evidence, and all else goes on."""
     votes, scores, labels = trials(10, 5, 1)
-    monkeypatch.setattr("linmax.learners.votes.confusions.MOST_COUNTS", 3 * K * K)
+    monkeypatch.setattr("linmax.learners.votes.features.MOST_COUNTS", 3 * K * K)
     model = run("votes", instances_of(votes[:20, :3], scores[:20]), labels[:20]).model
     running = model.engine.top.running
     assert running.confusions.counts.sum() == (votes[:20, :3] >= 0).sum()
@@ -370,7 +371,7 @@ def test_while_nobody_is_silent_nothing_is_worked_out() -> None:
 @pytest.mark.small
 def test_with_too_many_voters_silence_is_no_longer_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where growth leaves no room for it, the other weights go on as they were."""
-    monkeypatch.setattr("linmax.learners.votes.growth.FULL_PRECISION", 25)
+    monkeypatch.setattr("linmax.learners.votes.pool.FULL_PRECISION", 25)
     votes, scores, labels = trials(8, 9, 0)
     few = instances_of(votes[:-1, :6], scores[:-1])
     model = run("votes", few, labels[:-1]).model

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax.learners.votes.confusions import evidence_range
+from linmax.learners.votes.features import evidence_range
 from linmax.models.asking.question import Question
 
 LEARNERS = ["auto", "votes", "perceptron", "A-winnow(1.2)", "S(b=0.5)-auto"]

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from linmax import LinearMaxClassifier
-from linmax.learners.pair_members import PairMembers
+from linmax.learners.attributes.pairs import PairMembers
 from linmax.models.sklearn.weighting import Showing, shares_of
 
 FAST = "AR-perceptron"

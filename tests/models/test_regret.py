@@ -9,7 +9,7 @@ import pytest
 
 import linmax
 from linmax import adversaries, bounds
-from linmax.learners.votes.mixture import RATE
+from linmax.learners.votes.pool import RATE
 from linmax.models.regret import Losses, least, losses_of
 
 

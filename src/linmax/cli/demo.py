@@ -31,9 +31,9 @@ __all__ = ["configure", "run"]
 
 DEMO_LEARNERS = ("perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "auto")
 DEMO_KERNELS = (
-    "learners.votes.mixture:play_votes",
+    "learners.votes.pool:play_votes",
     "engine.plain_loop:play_plain",
-    "learners.softmax_trials:walk learners.softmax_trials:survey",
+    "learners.softmax:walk learners.softmax:survey",
     "engine.record:keep_table engine.record:note_all",
     "rules.winnow:step",
     "rules.perceptron:step",

@@ -57,8 +57,8 @@ __all__ = ["configure", "run"]
 
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
 FUSE_KERNELS = (
-    "learners.votes.mixture:play_votes",
-    "learners.softmax_trials:walk learners.softmax_trials:survey",
+    "learners.votes.pool:play_votes",
+    "learners.softmax:walk learners.softmax:survey",
     "models.calibration:likeliest",
     "models.fusion.comparison:count_trials",
     "engine.record:keep_table engine.record:note_all",

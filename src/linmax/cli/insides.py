@@ -26,7 +26,7 @@ def members_of(model: Model) -> list[Inside]:
 
     The pool for votes gives shares that sum to 1, the one for attributes factors of either sign.
     """
-    from linmax.learners.votes import RunningVotes
+    from linmax.learners.votes.pool import RunningVotes
 
     found = [Inside(one.name, one.mistakes, f"{one.mistakes:,d} mistakes") for one in model.members]
     for node in model.engine.top.walk():
@@ -52,7 +52,7 @@ def print_members(screen: Console, members: Sequence[Inside]) -> None:
 
 
 def in_words(decided: Mapping[str, str | int | float]) -> str:
-    """One sentence about what the pool for attributes decided (`linmax.learners.pool_looks.decided`)."""
+    """One sentence about what the pool for attributes decided (`linmax.learners.attributes.pool.decided`)."""
     reasons = []
     if "trials looked at" in decided:
         share, trials = 100.0 * float(decided["share not 0"]), int(decided["trials looked at"])

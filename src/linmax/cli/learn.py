@@ -34,28 +34,28 @@ __all__ = ["configure", "run"]
 
 LEARNER = "auto"
 LEARNED = (
-    "learners.member_fusion:fuse",
+    "learners.attributes.stacker:fuse",
     "engine.record:keep_table",
     "io.scan:last_line_end",
-    "learners.attribute_kinds:meet",
+    "learners.attributes.warm_up:meet",
     "engine.record:note_all",
 )  # what the default learner needs for lines of any format
 WORD_KERNELS = (
-    "learners.sparse_bayes:play_bayes",
-    "learners.sparse_linear:play_linear",
+    "learners.attributes.words:play_bayes",
+    "learners.attributes.words:play_linear",
     *LEARNED,
     "learners.recent_label:play_recent",
 )  # what it needs for words
 NUMBER_KERNELS = (
-    "learners.dense_members:play_dense",
-    "learners.pair_features:play_pairs",
-    "learners.nearest_rows:play_nearest",
+    "learners.attributes.linear:play_dense",
+    "learners.attributes.pairs:play_pairs",
+    "learners.attributes.nearest:play_nearest",
     "io.name_table:mixed_words",
 )  # what it needs for columns of numbers besides
 TABLE_KERNELS = ("io.parsers.table:parse_table io.name_table:number_names", *NUMBER_KERNELS)
 LEARN_KERNELS = {
-    "csv": (*TABLE_KERNELS, *LEARNED, "learners.attribute_kinds:gather"),
-    "tsv": (*TABLE_KERNELS, *LEARNED, "learners.attribute_kinds:gather"),
+    "csv": (*TABLE_KERNELS, *LEARNED, "learners.attributes.warm_up:gather"),
+    "tsv": (*TABLE_KERNELS, *LEARNED, "learners.attributes.warm_up:gather"),
     "jsonl": ("io.parsers.packed:parse_packed io.name_table:number_names", *WORD_KERNELS),
     "svmlight": (
         "io.parsers.svmlight:parse_svmlight io.name_table:number_names",

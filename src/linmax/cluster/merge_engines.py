@@ -14,7 +14,7 @@ from linmax.core.contract import KNOWN, OWN, SHIFT, TRIALS, Part, Rule
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
 from linmax.engine.loop import start_means
-from linmax.learners.mixing import Mixture, Placement
+from linmax.learners.base import Mixture, Placement
 from linmax.rules.mixing import mixture_of
 
 __all__ = ["merge_engines", "mix_into"]

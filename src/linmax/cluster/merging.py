@@ -11,7 +11,7 @@ shares, in `merge_checks`; names are joined in `unions`, engines in `merge_engin
 * recent instances, which recycling shows again, and recent labels are dropped: those of several streams have no common
   order;
 * a learner that is no rule mixes its own states (`linmax.learners.mixing`), if it can; what the pool for votes does is
-  in `linmax.learners.votes.mixing`, what a fusion has beside its model in `merge_fusions`.
+  in `linmax.learners.votes.pool`, what a fusion has beside its model in `merge_fusions`.
 
 No mistake bound covers the result. For the Perceptron on separable data repeated mixing converges (McDonald et al.).
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from linmax.core.contract import Rule
 from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
-from linmax.learners import AutomaticPool, Description
+from linmax.learners.base import AutomaticPool, Description
 from linmax.techniques.node import Leaf, Node, Run
 from linmax.techniques.technique import MemberTechnique, PrefixTechnique, Technique, turned_inside
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from linmax.core.contract import Rule
 from linmax.engine.pools import POOLS, best_of_both, paper_pool, pool_name
-from linmax.learners import AutomaticPool, Description
-from linmax.learners.alone import binned_pairs, nearest
+from linmax.learners.attributes.pool import binned_pairs, nearest
+from linmax.learners.base import AutomaticPool, Description
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax

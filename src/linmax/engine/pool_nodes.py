@@ -9,11 +9,9 @@ import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
 from linmax.data.arrays import cut, no_instances
-from linmax.learners import Description, silent
-from linmax.learners.attributes import ATTRIBUTE_KINDS
-from linmax.learners.mixing import Mixture, Placement
-from linmax.learners.running_pool import RunningPool, slots
-from linmax.learners.votes import RunningVotes
+from linmax.learners.attributes.pool import ATTRIBUTE_KINDS, RunningPool, slots
+from linmax.learners.base import Description, Mixture, Placement, silent
+from linmax.learners.votes.pool import RunningVotes
 from linmax.techniques.node import Chunk, Node, PlayedChunk
 from linmax.util.names import apart
 

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 from linmax.core.contract import Rule
-from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool
-from linmax.learners.votes import VotesPool
+from linmax.learners.attributes.pool import AttributePool
+from linmax.learners.base import AutomaticPool
+from linmax.learners.votes.pool import VotesPool
 from linmax.rules import alma, perceptron, winnow
 from linmax.techniques import average, recycle
 from linmax.techniques.combining import Combined

@@ -22,8 +22,7 @@ from numba import boolean, float64, int64, types
 from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners import Description, Running
-from linmax.learners.mixing import Mixture, spot_of
+from linmax.learners.base import Description, Mixture, Running, spot_of
 from linmax.util.checks import positive
 
 __all__ = ["NaiveBayes", "naive_bayes"]

@@ -2,6 +2,10 @@
 
 r_c <- decay r_c + [c = label]. On streams sorted by class, or with drift, the last label says more than most
 sub-experts; on shuffled ones it says how frequent a class is. It assumes that labels come promptly.
+
+A member of the pool for attributes: which labels came lately (see `recent_label`).
+
+It is silent where rows are predicted only: nobody says that they come after those that were learned last.
 """
 
 from __future__ import annotations
@@ -16,11 +20,11 @@ from numba import float64, int64, types
 from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners import Description, Running
-from linmax.learners.mixing import Mixture
+from linmax.learners.attributes.member import Group, Task
+from linmax.learners.base import Description, Mixture, Running
 from linmax.util.checks import finite
 
-__all__ = ["RecentLabel", "recent_label"]
+__all__ = ["RecentLabel", "RecentLabels", "recent_label"]
 
 
 @kernel(types.void(Labels, int64, int64, Indices, float64, Vector, Labels, Matrix))
@@ -135,3 +139,36 @@ def recent_label(decay: float = 0.8) -> RecentLabel:
     ['a', 'a', 'b', 'b', 'b']
     """
     return RecentLabel(decay)
+
+
+LABEL_DECAY = 0.8
+
+
+class RecentLabels(Group):
+    """State: one number a class."""
+
+    members = ("recent labels",)
+    sparse = True
+    names = ("recent",)
+
+    def __init__(self) -> None:
+        self.recent = np.zeros(0)
+
+    def fit(self, columns: int, width: int) -> None:
+        self.recent = np.concatenate([self.recent, np.zeros(max(0, width - len(self.recent)))])
+
+    def follow(self, task: Task, led: object, votes: np.ndarray, place: int) -> None:
+        if not task.learn:
+            return
+        size, shape = task.end - task.begin, np.zeros(KNOWN + 8, np.int64)
+        shape[KNOWN] = task.known
+        table = np.zeros((size, self.recent.size))
+        play_recent(task.labels, task.begin, task.end, shape, LABEL_DECAY, self.recent, np.zeros(size, np.int32), table)
+        votes[:, place] = table[:, : votes.shape[2]]
+
+    def mix(self, mixture: Mixture, width: int) -> None:
+        """Which labels came lately is known of one stream only: of several it is forgotten."""
+        self.fit(0, width)
+        if len(mixture.weighed) == 1:
+            part = mixture.weighed[0][0]
+            self.recent[part.classes] = part.state.recent[: part.classes.size]

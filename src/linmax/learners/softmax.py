@@ -11,18 +11,741 @@ folded into a Gaussian when the store is full, so that nothing grows with the st
 The robust form takes a label for a guess with probability e: P(y) = (1 - e) P_y + e / k. Each trial then counts as
 much as it is likely to be no guess, and e is learned by expectation maximisation at each refit. Under label noise log
 loss alone is drawn to the worst trials; this is not.
+
+The compiled part of the second-order softmax: its trials as lists of ratings, and what one of them teaches.
+
+The second-order softmax at work: its state, its refits, and the folding of old trials into a Gaussian.
+
+Mixtures of softmaxes that learned apart: what each learned from its trials, as a Gaussian, added up.
+
+The trials that a softmax keeps for its refits are folded into its Gaussian, as old ones are in any case.
+With the prior precision r, one of precision P and pull b has learned
+P - r and b. These add up over the parts whatever their shares, that of a common base once; the guess rate comes from
+counts, which add up too. So merging a second and a third model one after the other is merging all three.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from linmax.learners import Description, Running
-from linmax.learners.softmax_state import RunningSoftmax
+import numpy as np
+from numba import float64, int32, int64, types
+
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.linear_max import longest_row, top_two
+from linmax.jit.blocks import add_times
+from linmax.jit.compiling import kernel
+from linmax.learners.base import Description, Running
+from linmax.util.blas import one_blas_thread
 from linmax.util.checks import positive
+from linmax.util.lazy import LazyModule
 
-__all__ = ["RobustSoftmax", "Softmax", "robust_softmax", "softmax"]
+if TYPE_CHECKING:
+    from scipy import linalg
+else:
+    linalg = LazyModule("scipy.linalg")
+
+__all__ = [
+    "COUNT",
+    "DUE",
+    "FITTED",
+    "RATINGS",
+    "STORE",
+    "TRIALS",
+    "IntTable",
+    "PlacedSoftmax",
+    "RobustSoftmax",
+    "RunningSoftmax",
+    "Softmax",
+    "Store",
+    "StoreT",
+    "curve",
+    "definite",
+    "judge_all",
+    "mix_softmaxes",
+    "moved_to",
+    "new_store",
+    "rate",
+    "robust_softmax",
+    "softmax",
+    "survey",
+    "symmetric",
+    "to_shares",
+    "trust",
+    "walk",
+    "walk_diagonal",
+]
+
+
+STORE = 8192  # trials kept for refits; the older half is folded away when it is full
+RATINGS = 2**20  # likewise ratings
+KEEN = 128  # coordinates up to which the curvature is updated at every trial; beyond, at refits only
+DULL = 1e-12  # a class less likely than this adds no curvature
+
+Ints = int32[::1]
+IntTable = int64[:, ::1]
+TRIALS, DUE, FITTED, COUNT = range(4)  # of `sizes`: trials, those at the next refit and at the last, those stored
+
+
+class Store(NamedTuple):
+    """Trials as lists of ratings: coordinate ``place`` gives ``value`` to ``of``, a class that was known then."""
+
+    starts: np.ndarray  # int64: trial t has the ratings starts[t]..starts[t + 1], those of a coordinate together
+    places: np.ndarray  # int32
+    of: np.ndarray  # int32
+    values: np.ndarray
+    labels: np.ndarray  # int32
+    known: np.ndarray  # int32: classes known at each trial, its label included
+
+
+StoreT = types.NamedTuple((Indices, Ints, Ints, Vector, Ints, Ints), Store)
+
+
+@kernel()
+def add_attribute(store: Store, at: int, row: int, known: int, value: float) -> int:
+    """An attribute rates every class by its own sub-expert."""
+    for c in range(known):
+        store.places[at], store.of[at], store.values[at] = row + c, c, value
+        at += 1
+    return at
+
+
+@kernel()
+def write_out(instances: Instances, t: int, shape: np.ndarray, known: int, store: Store, at: int) -> int:
+    """The ratings of instance t from ``at`` on; returns where they end."""
+    voters = instances.signs.size
+    for i in range(voters):
+        if 0 <= instances.votes[t, i] < known:
+            store.places[at], store.of[at], store.values[at] = i, instances.votes[t, i], instances.signs[i]
+            at += 1
+    for i in range(instances.scores.shape[1]):
+        for c in range(known):
+            store.places[at], store.of[at], store.values[at] = voters + i, c, instances.scores[t, i, c]
+            at += 1
+    row, stride, dense = shape[EXPERTS], shape[STRIDE], instances.dense.shape[1]
+    if instances.constant != 0.0:
+        at = add_attribute(store, at, row, known, instances.constant)
+    row += stride
+    for f in range(dense):
+        at = add_attribute(store, at, row + f * stride, known, instances.dense[t, f])
+    row += dense * stride
+    if instances.indptr.size:
+        for j in range(instances.indptr[t], instances.indptr[t + 1]):
+            at = add_attribute(store, at, row + instances.indices[j] * stride, known, instances.values[j])
+    return at
+
+
+@kernel()
+def rate(store: Store, lo: int, hi: int, weights: np.ndarray, scores: np.ndarray) -> None:
+    """The scores w.x^c of the ratings lo..hi."""
+    scores[:] = 0.0
+    for j in range(lo, hi):
+        scores[store.of[j]] += weights[store.places[j]] * store.values[j]
+
+
+@kernel()
+def to_shares(scores: np.ndarray, known: int, shares: np.ndarray) -> None:
+    """exp(s_c) / sum of exp(s), over the known classes."""
+    largest, total = scores[0], 0.0
+    for c in range(1, known):
+        largest = max(largest, scores[c])
+    for c in range(known):
+        shares[c] = math.exp(scores[c] - largest)
+        total += shares[c]
+    for c in range(known):
+        shares[c] /= total
+
+
+@kernel()
+def trust(share: float, guess: float, known: int) -> float:
+    """How likely a label of this probability is no guess."""
+    if guess == 0.0:
+        return 1.0
+    return (1.0 - guess) * share / ((1.0 - guess) * share + guess / known)
+
+
+@kernel()
+def curve(
+    store: Store,
+    lo: int,
+    hi: int,
+    sure: float,
+    shares: np.ndarray,
+    mean: np.ndarray,
+    chain: np.ndarray,
+    curvature: np.ndarray,
+) -> None:
+    """Add sure * (sum_c P_c x^c x^c' - m m'), m = sum_c P_c x^c, to the lower half; ``mean`` is 0 before and after.
+
+    The coordinates may come in any order, as those of attributes by name do.
+    """
+    last = chain[0]  # of each class, the rating met last
+    for c in range(last.size):
+        last[c] = -1
+    for a in range(lo, hi):
+        place, of, value = store.places[a], store.of[a], store.values[a]
+        weighted = shares[of] * value
+        mean[place] += weighted
+        chain[1, a - lo] = last[of]
+        last[of] = a - lo
+        b = last[of]
+        while b >= 0:
+            other = store.places[lo + b]
+            curvature[max(place, other), min(place, other)] += sure * weighted * store.values[lo + b]
+            b = chain[1, b]
+    for a in range(lo, hi):
+        place = store.places[a]
+        if a == lo or place != store.places[a - 1]:
+            add_times(curvature[place], mean, -sure * mean[place], place + 1)
+    for a in range(lo, hi):
+        mean[store.places[a]] = 0.0
+
+
+@kernel(float64(StoreT, int64, int64, Vector, float64, Vector, Matrix, Matrix, IntTable))
+def survey(
+    store: Store,
+    begin: int,
+    end: int,
+    weights: np.ndarray,
+    guess: float,
+    gradient: np.ndarray,
+    curvature: np.ndarray,
+    room: np.ndarray,
+    chain: np.ndarray,
+) -> float:
+    """Log likelihood of the stored trials begin..end; its gradient, and the lower half of its curvature, are added.
+
+    The last of ``gradient`` receives the number of labels that were guesses, as far as can be told.
+    """
+    total, shares, mean = 0.0, room[1], room[2]
+    for t in range(begin, end):
+        lo, hi, label, known = store.starts[t], store.starts[t + 1], store.labels[t], store.known[t]
+        scores = room[0][:known]
+        rate(store, lo, hi, weights, scores)
+        to_shares(scores, known, shares)
+        sure = trust(shares[label], guess, known)
+        gradient[-1] += 1.0 - sure
+        total += math.log((1.0 - guess) * shares[label] + guess / known + 1e-300)
+        for a in range(lo, hi):
+            of, value = store.of[a], store.values[a]
+            gradient[store.places[a]] += sure * ((1.0 if of == label else 0.0) - shares[of]) * value
+        if sure * (1.0 - shares[label]) >= DULL or shares[label] <= 0.5:
+            curve(store, lo, hi, sure, shares, mean, chain, curvature)
+    return total
+
+
+@kernel()
+def add_curvature(
+    store: Store, lo: int, hi: int, known: int, sure: float, shares: np.ndarray, spread: np.ndarray, room: np.ndarray
+) -> None:
+    """Add sum_c P_c (x^c - m)(x^c - m)', m the mean rating, to the matrix whose inverse is ``spread``."""
+    n = spread.shape[0]
+    mean, u, v = room[0], room[1], room[2]
+    mean[:] = 0.0
+    for j in range(lo, hi):
+        mean[store.places[j]] += shares[store.of[j]] * store.values[j]
+    for c in range(known):
+        weight = sure * shares[c]
+        if weight * (1.0 - shares[c]) < DULL:
+            continue
+        for i in range(n):
+            u[i] = -mean[i]
+            v[i] = 0.0
+        for j in range(lo, hi):
+            if store.of[j] == c:
+                u[store.places[j]] += store.values[j]
+        for i in range(n):
+            if u[i] != 0.0:
+                add_times(v, spread[i], u[i], n)
+        product = 0.0
+        for i in range(n):
+            product += u[i] * v[i]
+        factor = weight / (1.0 + weight * max(product, 0.0))  # below 0 by rounding
+        for i in range(n):
+            add_times(spread[i], v, -factor * v[i], n)
+
+
+@kernel(
+    int64(
+        InstancesT, Labels, int64, int64, Indices, StoreT, int64, Indices, float64, Vector, Matrix, Matrix, int64,
+        Labels, Matrix,
+    )
+)  # fmt: skip
+def walk(
+    instances: Instances,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    shape: np.ndarray,
+    store: Store,
+    most: int,
+    sizes: np.ndarray,
+    guess: float,
+    weights: np.ndarray,
+    spread: np.ndarray,
+    room: np.ndarray,
+    origin: int,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> int:
+    """Predict, store and learn trials begin..end, of at most ``most`` ratings each; returns where it stopped.
+
+    Trials without a label, below 0, are only predicted. It stops after a trial at which a refit is due, or before one
+    that the arrays have no room for.
+    """
+    n = weights.size
+    gradient, shares = room[3], room[4]
+    for t in range(begin, end):
+        label, scores = labels[t], table[t - origin]
+        stored = sizes[COUNT]
+        lo = store.starts[stored]
+        if stored == store.labels.size or lo + most > store.values.size:
+            return t
+        hi = write_out(instances, t, shape, shape[KNOWN], store, lo)
+        rate(store, lo, hi, weights, scores)
+        predictions[t - origin] = top_two(scores, shape)[0]
+        if label < 0:
+            continue
+        if label >= shape[KNOWN]:
+            shape[KNOWN] = label + 1
+            hi = write_out(instances, t, shape, shape[KNOWN], store, lo)
+            rate(store, lo, hi, weights, room[5][: scores.size])
+            to_shares(room[5], shape[KNOWN], shares)
+        else:
+            to_shares(scores, shape[KNOWN], shares)
+        known = shape[KNOWN]
+        store.starts[stored + 1], store.labels[stored], store.known[stored] = hi, label, known
+        sizes[COUNT] += 1
+        sizes[TRIALS] += 1
+        sure = trust(shares[label], guess, known)
+        step = sure
+        if n <= KEEN:
+            add_curvature(store, lo, hi, known, sure, shares, spread, room)
+        else:
+            step *= max(1, sizes[FITTED]) / sizes[TRIALS]
+        for j in range(lo, hi):
+            gradient[store.places[j]] = 0.0
+        for j in range(lo, hi):
+            of = store.of[j]
+            gradient[store.places[j]] += step * ((1.0 if of == label else 0.0) - shares[of]) * store.values[j]
+        for j in range(lo, hi):
+            place = store.places[j]
+            slope = gradient[place]
+            if slope != 0.0:
+                gradient[place] = 0.0
+                add_times(weights, spread[place], slope, n)
+        if sizes[TRIALS] == sizes[DUE] or sizes[COUNT] == STORE or hi >= RATINGS:
+            return t + 1
+    return end
+
+
+@kernel(
+    types.void(
+        InstancesT, Labels, int64, int64, Indices, StoreT, Vector, Vector, Vector, Matrix, types.boolean, Labels,
+        Matrix,
+    )
+)  # fmt: skip
+def walk_diagonal(
+    instances: Instances,
+    labels: np.ndarray,
+    begin: int,
+    end: int,
+    shape: np.ndarray,
+    store: Store,
+    counts: np.ndarray,
+    weights: np.ndarray,
+    curvature: np.ndarray,
+    room: np.ndarray,
+    robust: bool,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """The same with the diagonal of the curvature alone, and without a store but for the trial itself."""
+    shares = room[0]
+    for t in range(begin, end):
+        label, scores = labels[t], table[t - begin]
+        hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
+        rate(store, 0, hi, weights, scores)
+        predictions[t - begin] = top_two(scores, shape)[0]
+        if label < 0:
+            continue
+        if label >= shape[KNOWN]:
+            shape[KNOWN] = label + 1
+            hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
+            rate(store, 0, hi, weights, room[1][: scores.size])
+            to_shares(room[1], shape[KNOWN], shares)
+        else:
+            to_shares(scores, shape[KNOWN], shares)
+        sure = 1.0
+        if robust:
+            sure = trust(shares[label], counts[0] / (counts[0] + counts[1]), shape[KNOWN])
+            counts[0] += 1.0 - sure
+            counts[1] += sure
+        j = 0
+        while j < hi:
+            place, right, mean, square = store.places[j], 0.0, 0.0, 0.0
+            while j < hi and store.places[j] == place:
+                of, value = store.of[j], store.values[j]
+                mean += shares[of] * value
+                square += shares[of] * value * value
+                if of == label:
+                    right = value
+                j += 1
+            curvature[place] += sure * max(0.0, square - mean * mean)
+            weights[place] += sure * (right - mean) / curvature[place]
+
+
+@kernel(types.void(InstancesT, int64, Indices, StoreT, Vector, Labels, Matrix))
+def judge_all(
+    instances: Instances,
+    size: int,
+    shape: np.ndarray,
+    store: Store,
+    weights: np.ndarray,
+    predictions: np.ndarray,
+    table: np.ndarray,
+) -> None:
+    """Predictions and scores without learning."""
+    for t in range(size):
+        hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
+        rate(store, 0, hi, weights, table[t])
+        predictions[t] = top_two(table[t], shape)[0]
+
+
+FIRST = 10  # the trial of the first refit; each later one comes after half as many trials again
+FULL = 1024  # coordinates up to which the curvature is a full matrix; beyond, its diagonal, and no refits
+NEWTON_STEPS = 20  # most Newton steps of a refit
+LEAST_GAIN = 0.02  # a step that gains less log likelihood than this is the last
+ENOUGH = 1e-4  # share of the promised gain with which a step is content
+SHORTEST_STEP = 1e-3  # share of a Newton step below which the search gives up
+ASTRAY = 10.0  # steps on rows of very different sizes can lead so far below ignorance: then a refit begins at 0
+EPSILON = float(np.finfo(float).eps)
+TOO_LARGE = "the scores of softmax left the range of floats; scale the instances down"
+GUESSES, OTHERS = 1.0, 9.0  # trials taken to have been seen, guessed and not, before the first: e starts at .1
+
+
+def new_store(trials: int, ratings: int) -> Store:
+    """Room for so many."""
+    return Store(
+        np.zeros(trials + 1, np.int64),
+        np.zeros(ratings, np.int32),
+        np.zeros(ratings, np.int32),
+        np.zeros(ratings),
+        np.zeros(trials, np.int32),
+        np.zeros(trials, np.int32),
+    )
+
+
+def most_ratings(instances: Instances, k: int) -> int:
+    """Most ratings that one of these instances can have."""
+    attributes = 1 + instances.dense.shape[1] + longest_row(instances.indptr)
+    return instances.signs.size + k * (instances.scores.shape[1] + attributes)
+
+
+def symmetric(lower: np.ndarray) -> np.ndarray:
+    """The matrix whose lower half this is."""
+    return np.tril(lower) + np.tril(lower, -1).T
+
+
+def factored(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
+    """A Cholesky factor, as `scipy.linalg.cho_factor` gives it, of a matrix whose lower half this is.
+
+    Where numbers of very different sizes leave it indefinite by rounding, as little as is needed is added to its
+    diagonal, relative to that.
+    """
+    if not np.isfinite(matrix).all():
+        raise OverflowError(TOO_LARGE)
+    try:
+        return linalg.cho_factor(matrix, lower=True)
+    except np.linalg.LinAlgError:
+        sizes = np.sqrt(np.maximum(np.diag(matrix), EPSILON * np.abs(np.tril(matrix)).max(axis=1)))
+        scaled, ridge = matrix / sizes / sizes[:, None], EPSILON
+    while True:
+        try:
+            factor, lower = linalg.cho_factor(scaled + ridge * np.eye(len(scaled)), lower=True)
+            return factor * sizes[:, None], lower
+        except np.linalg.LinAlgError:
+            ridge *= 10.0
+
+
+class RunningSoftmax(Running):
+    """State of a softmax: weights, their curvature or its inverse, and the stored trials."""
+
+    def __init__(self, prior: float, robust: bool, size: int) -> None:
+        self.prior, self.robust = prior, robust
+        self.weights = np.zeros(size)
+        self.sizes = np.array([0, FIRST, 0, 0], np.int64)
+        self.counts = np.array([GUESSES, OTHERS])  # labels guessed and not, in trials that are folded away
+        self.guess = np.array([GUESSES / (GUESSES + OTHERS) if robust else 0.0])
+        self.store = new_store(0, 0)
+        if size <= FULL:
+            self.spread, self.precision = np.eye(size) / prior, np.eye(size) * prior
+            self.pull, self.curvature = np.zeros(size), np.zeros(0)
+        else:
+            self._no_matrices()
+            self.curvature = np.full(size, prior)
+
+    def _no_matrices(self) -> None:
+        self.spread = self.precision = np.zeros((0, 0))
+        self.pull = np.zeros(0)
+        self.store = new_store(0, 0)
+        self.sizes[COUNT] = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the curvature is a full matrix."""
+        return not self.curvature.size
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        names = ("weights", "sizes", "counts", "guess", "spread", "precision", "pull", "curvature")
+        count = int(self.sizes[COUNT])
+        used = int(self.store.starts[count])
+        store = Store(*(a[: [count + 1, used, used, used, count, count][i]] for i, a in enumerate(self.store)))
+        return {name: getattr(self, name) for name in names} | {f"store.{n}": a for n, a in store._asdict().items()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        for name, array in arrays.items():
+            if not name.startswith("store."):
+                setattr(self, name, array.copy())
+        self.store = Store(*(arrays[f"store.{name}"].copy() for name in Store._fields))
+
+    def hypothesis(self) -> np.ndarray:
+        return self.weights.copy()
+
+    def play(
+        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
+        most = most_ratings(instances, k)
+        room = np.zeros((6, max(self.weights.size, k)))
+        if not self.full:
+            walk_diagonal(
+                instances, labels, begin, end, shape, new_store(1, most), self.counts, self.weights, self.curvature,
+                room, self.robust, predictions, table,
+            )  # fmt: skip
+            if not np.isfinite(self.weights).all():
+                raise OverflowError(TOO_LARGE)
+            return predictions, table
+        t = begin
+        while t < end:
+            self._make_room(most)
+            t = walk(
+                instances, labels, t, end, shape, self.store, most, self.sizes, float(self.guess[0]), self.weights,
+                self.spread, room, begin, predictions, table,
+            )  # fmt: skip
+            if not np.isfinite(self.weights).all():
+                raise OverflowError(TOO_LARGE)
+            trials, due, _, count = self.sizes
+            full = count == STORE or self.store.starts[count] >= RATINGS
+            if full or trials == due:
+                self._refit()
+            if trials == due:
+                self.sizes[DUE] += due // 2
+            if full:
+                self.fold(int(count) // 2)
+        return predictions, table
+
+    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
+        judge_all(instances, size, shape, new_store(1, most_ratings(instances, k)), self.weights, predictions, table)
+        return predictions, table
+
+    def _make_room(self, most: int) -> None:
+        """Enlarge the store for at least one more trial."""
+        count = int(self.sizes[COUNT])
+        used = int(self.store.starts[count])
+        if count < len(self.store.labels) and used + most <= len(self.store.values):
+            return
+        trials, ratings = len(self.store.labels), len(self.store.values)
+        larger = new_store(max(trials, min(STORE, 2 * count + 64)), max(ratings, 2 * (used + most)))
+        for new, old in zip(larger, self.store, strict=True):
+            new[: len(old)] = old
+        self.store = larger
+
+    def _survey(self, begin: int, end: int, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
+        """Log likelihood, its gradient (with the number of guesses after it) and the lower half of its curvature."""
+        n, k = len(weights), int(self.store.known.max(initial=1))
+        gradient, curvature = np.zeros(n + 1), np.zeros((n, n))
+        longest = longest_row(self.store.starts[begin : end + 1])
+        room, chain = np.zeros((3, max(n, k))), np.zeros((2, max(k, longest)), np.int64)
+        likelihood = survey(self.store, begin, end, weights, guess, gradient, curvature, room, chain)
+        return likelihood, gradient, curvature
+
+    def _posterior(self, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
+        """The same of the posterior over all trials."""
+        value, gradient, curvature = self._survey(0, int(self.sizes[COUNT]), weights, guess)
+        drawn = self.precision @ weights
+        value += float(self.pull @ weights - 0.5 * weights @ drawn)
+        value += self._guessed(guess)
+        gradient[:-1] += self.pull - drawn
+        if not math.isfinite(value):
+            raise OverflowError(TOO_LARGE)
+        return value, gradient, curvature + self.precision
+
+    def _ignorance(self, guess: float) -> float:
+        """The posterior, as a logarithm, where all weights are 0."""
+        value = -float(np.log(self.store.known[: self.sizes[COUNT]]).sum())
+        return value + self._guessed(guess)
+
+    def _guessed(self, guess: float) -> float:
+        """What trials that are folded away say about the guess rate."""
+        return float(self.counts[0] * math.log(guess) + self.counts[1] * math.log1p(-guess)) if self.robust else 0.0
+
+    def _refit(self) -> None:
+        """Newton steps with a line search on the stored trials; the guess rate by expectation maximisation."""
+        if not self.weights.size:  # there is nobody to weigh yet
+            self.sizes[FITTED] = self.sizes[TRIALS]
+            return
+        with one_blas_thread():
+            weights, guess = self.weights, float(self.guess[0])
+            value, gradient, curvature = self._posterior(weights, guess)
+            if value < ASTRAY * self._ignorance(guess):
+                weights = np.zeros_like(weights)
+                value, gradient, curvature = self._posterior(weights, guess)
+            for _ in range(NEWTON_STEPS):
+                direction = linalg.cho_solve(factored(curvature), gradient[:-1])
+                slope, length, before = float(gradient[:-1] @ direction), 1.0, value
+                if self.robust:
+                    guess = float((self.counts[0] + gradient[-1]) / (self.counts.sum() + self.sizes[COUNT]))
+                while length > SHORTEST_STEP:
+                    tried = self._posterior(weights + length * direction, guess)
+                    if tried[0] >= value + ENOUGH * length * slope:
+                        break
+                    length /= 2.0
+                else:
+                    break
+                weights = weights + length * direction
+                value, gradient, curvature = tried
+                self.guess[0] = guess
+                if value - before < LEAST_GAIN:
+                    break
+            self.weights = weights
+            inverse, _ = linalg.lapack.dpotri(factored(curvature)[0], lower=1)
+            self.spread = np.ascontiguousarray(symmetric(inverse))
+        self.sizes[FITTED] = self.sizes[TRIALS]
+
+    def fold(self, count: int) -> None:
+        """Replace the oldest trials by the parabola that touches their log likelihood here."""
+        _, gradient, curvature = self._survey(0, count, self.weights, float(self.guess[0]))
+        curvature = symmetric(curvature)
+        with one_blas_thread():
+            self.pull += curvature @ self.weights + gradient[:-1]
+        self.precision += curvature
+        self.counts += gradient[-1], count - gradient[-1]
+        starts, *_ = old = self.store
+        first, last = int(starts[count]), int(starts[self.sizes[COUNT]])
+        kept = int(self.sizes[COUNT]) - count
+        self.store = Store(
+            np.concatenate([starts[count : count + kept + 1] - first, np.zeros(count, np.int64)]),
+            *(np.concatenate([block[first:last], block[:first]]) for block in old[1:4]),
+            *(np.concatenate([block[count : count + kept], block[:count]]) for block in old[4:]),
+        )
+        self.sizes[COUNT] = kept
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        places = moved(np.arange(1.0, self.weights.size + 1.0))
+        whole = self.full and places.size <= FULL
+        if self.full and not whole:
+            curvature = np.diag(self._posterior(self.weights, float(self.guess[0]))[2]).copy()
+            self._no_matrices()
+            self.curvature = curvature
+        self.weights = moved(self.weights)
+        new = np.flatnonzero(places == 0.0)
+        if not whole:
+            self.curvature = moved(self.curvature)
+            self.curvature[new] = self.prior
+            return
+        self.pull = moved(self.pull)
+        for name, value in (("spread", 1.0 / self.prior), ("precision", self.prior)):
+            matrix = np.ascontiguousarray(moved(np.ascontiguousarray(moved(getattr(self, name)).T)).T)
+            matrix[new, new] = value
+            setattr(self, name, matrix)
+        old = np.zeros(self.weights.size, np.int32)
+        old[places[places > 0.0].astype(np.int64) - 1] = np.flatnonzero(places > 0.0)
+        self.store = self.store._replace(places=old[self.store.places])
+
+
+class PlacedSoftmax(NamedTuple):
+    """A softmax, and the places of its coordinates among those of all together."""
+
+    running: RunningSoftmax
+    places: np.ndarray
+
+
+def mix_softmaxes(parts: Sequence[PlacedSoftmax], base: PlacedSoftmax | None, size: int) -> RunningSoftmax:
+    """One softmax over ``size`` coordinates; parts and base stay as they are."""
+    first = parts[0].running
+    mixed = RunningSoftmax(first.prior, first.robust, size)
+    signs = [1.0] * len(parts) + ([] if base is None else [1.0 - len(parts)])
+    trials = 0
+    learned, pull = np.zeros((size,) * (1 + mixed.full)), np.zeros(size)
+    counts = np.array([GUESSES, OTHERS])
+    for sign, (running, places) in zip(signs, [*parts, *([] if base is None else [base])], strict=True):
+        information, pulled, guesses = _learned(running, mixed.full)
+        learned[np.ix_(places, places) if mixed.full else places] += sign * information
+        pull[places] += sign * pulled
+        counts += sign * guesses
+        trials += round(sign * int(running.sizes[TRIALS]))
+    with one_blas_thread():
+        if base is not None:
+            learned = definite(learned)
+        if mixed.full:
+            mixed.precision += learned
+            mixed.pull = pull
+            mixed.spread = np.asarray(np.linalg.inv(mixed.precision), float)
+            mixed.weights = np.asarray(np.linalg.solve(mixed.precision, pull), float)
+        else:
+            mixed.curvature += learned
+            mixed.weights = pull / mixed.curvature
+    mixed.counts = np.maximum(counts, 0.0)
+    if mixed.robust:
+        mixed.guess[0] = mixed.counts[0] / mixed.counts.sum()
+    due = FIRST
+    while due <= trials:
+        due += due // 2
+    mixed.sizes[[TRIALS, DUE, FITTED, COUNT]] = trials, due, trials, 0
+    return mixed
+
+
+def _learned(running: RunningSoftmax, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What its trials taught it: the precision and the pull beyond those of the prior, and labels guessed and not."""
+    folded = RunningSoftmax(running.prior, running.robust, 0)
+    folded.restore(running.arrays)
+    if running.full:
+        folded.fold(int(folded.sizes[COUNT]))
+    guesses = folded.counts - np.array([GUESSES, OTHERS])
+    if full:
+        return folded.precision - np.eye(len(folded.pull)) * running.prior, folded.pull, guesses
+    curvature = np.diag(folded.precision) if running.full else folded.curvature
+    return curvature - running.prior, curvature * folded.weights, guesses
+
+
+def definite(matrix: np.ndarray) -> np.ndarray:
+    """The nearest information that there can be: a difference of such need not be any."""
+    if matrix.ndim == 1:
+        return np.maximum(matrix, 0.0)
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    if len(values) == 0 or values[0] >= 0.0:
+        return matrix
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def moved_to(placed: PlacedSoftmax, size: int) -> RunningSoftmax:
+    """A copy of one softmax over more coordinates, bit for bit."""
+    copy = RunningSoftmax(placed.running.prior, placed.running.robust, 0)
+    copy.restore(placed.running.arrays)
+
+    def wider(array: np.ndarray) -> np.ndarray:
+        new = np.zeros((*array.shape[:-1], size), array.dtype)
+        new[..., placed.places] = array
+        return new
+
+    copy.move(wider)
+    return copy
 
 
 @dataclass(frozen=True)

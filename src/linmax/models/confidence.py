@@ -11,8 +11,8 @@ from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine
 from linmax.engine.pool_nodes import AutoPoolNode
 from linmax.engine.record import JUDGED, Record, keep_table, new_record
-from linmax.learners.at_large import Relearned, pool_at_large
-from linmax.learners.running_pool import RunningPool
+from linmax.learners.attributes.pool import RunningPool
+from linmax.learners.attributes.warm_up import Relearned, pool_at_large
 from linmax.models.calibration import Calibration, softmax
 from linmax.models.reliability import Reliability, reliability
 from linmax.util.checks import fraction

@@ -10,7 +10,7 @@ import numpy as np
 from linmax.core.contract import EXPERTS, STRIDE
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine
-from linmax.learners.running_pool import RunningPool
+from linmax.learners.attributes.pool import RunningPool
 from linmax.models.columns import Columns
 from linmax.models.weights import WeightArrays, Weights
 from linmax.techniques.combining import BestOf, Combined, WeightedCombination

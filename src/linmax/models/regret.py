@@ -17,8 +17,7 @@ from linmax.data.arrays import cut
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels
 from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
-from linmax.learners.votes import RunningVotes
-from linmax.learners.votes.mixture import RATE
+from linmax.learners.votes.pool import RATE, RunningVotes
 from linmax.util.checks import whole
 
 if TYPE_CHECKING:

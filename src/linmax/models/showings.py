@@ -21,7 +21,7 @@ from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import cut
 from linmax.engine.engine import Engine, Outcome
 from linmax.engine.outcome import joined
-from linmax.learners.running_pool import HEAVIEST_ROW
+from linmax.learners.attributes.pool import HEAVIEST_ROW
 
 __all__ = ["MOST_SHOWINGS", "heaviest", "play_shown", "showings"]
 

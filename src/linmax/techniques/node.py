@@ -25,8 +25,8 @@ from linmax.util.names import Handed
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
-    from linmax.learners.mixing import Mixture
-    from linmax.learners.running_pool import RunningPool
+    from linmax.learners.attributes.pool import RunningPool
+    from linmax.learners.base import Mixture
 
 __all__ = ["NO_RECYCLING", "Chunk", "Leaf", "Node", "PlayedChunk", "Run", "overwrite", "play_children"]
 

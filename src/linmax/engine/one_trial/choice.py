@@ -11,7 +11,7 @@ from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
 from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
 from linmax.engine.record import Record
 from linmax.jit.compiling import JIT
-from linmax.learners.running_pool import RunningPool
+from linmax.learners.attributes.pool import RunningPool
 
 __all__ = ["may_have_path", "path_for"]
 

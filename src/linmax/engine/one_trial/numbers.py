@@ -34,13 +34,12 @@ from linmax.engine.one_trial.objects import (
 from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
 from linmax.engine.record import Record, RecordT
 from linmax.jit.compiling import JIT, address_of, kernel
-from linmax.learners.attribute_kinds import DENSE
-from linmax.learners.dense_members import DenseMembers, DenseRoom, DenseRoomT, play_dense
-from linmax.learners.member_fusion import FusionRoom, FusionRoomT, fuse
-from linmax.learners.nearest_rows import NearestRoom, NearestRoomT, NearestRows, play_nearest
-from linmax.learners.pair_features import play_pairs
-from linmax.learners.pair_members import PairMembers, PairRoom, PairRoomT
-from linmax.learners.running_pool import RunningPool
+from linmax.learners.attributes.linear import DenseMembers, DenseRoom, DenseRoomT, play_dense
+from linmax.learners.attributes.nearest import NearestRoom, NearestRoomT, NearestRows, play_nearest
+from linmax.learners.attributes.pairs import PairMembers, PairRoom, PairRoomT, play_pairs
+from linmax.learners.attributes.pool import RunningPool
+from linmax.learners.attributes.stacker import FusionRoom, FusionRoomT, fuse
+from linmax.learners.attributes.warm_up import DENSE
 
 __all__ = ["NumbersPath", "NumbersTrial", "NumbersTrialT", "plays_numbers"]
 

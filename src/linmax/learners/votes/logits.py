@@ -6,9 +6,25 @@ each trial the past is forgotten at the rate g: with precision P about the weigh
     P <- g P + (1 - g) ridge,    w is drawn towards home by (1 - g) ridge (home - w),
 
 then the curvature H of the trial's log loss is added to P, and one Newton step is taken.
+
+How sure a logit of the pool is, put right by how its predictions turned out.
+
+A logit whose prior holds its weights back is right long before it is sure: of its scores the order is learned, and not
+yet the size. So it is judged against the other members, and mixed, with its scores times a factor: the probability that
+it gave to class c becomes
+
+    Q(c) = P(c)^f / sum_j P(j)^f,    f = 1 + (s - 1) a / (a + t)
+
+after t trials, since the weights themselves learn the size in time; a is `LASTS`. After each trial s takes one Newton
+step on the log loss of P^s, which was said before the label was seen, with a Gaussian prior of precision
+`SHARPNESS_PRIOR` about 1. A trial counts as far as its label is no guess, and `SHARPNESS_KEPT` of the past is kept. It
+is never below 1: a logit that is too sure is left to the mixture, which trusts it less.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from numba import float64, int64
@@ -17,9 +33,25 @@ from numba.extending import intrinsic
 from linmax.core.contract import Indices, Matrix, Vector
 from linmax.jit.blocks import SIDE, add_times, factorise, solve_blocks
 from linmax.jit.compiling import JIT, caller, kernel
-from linmax.learners.softmax_trials import Store, StoreT
+from linmax.learners.softmax import Store, StoreT, to_shares
 
-__all__ = ["DIAGONAL", "call_diagonal", "curve_together", "forget", "step_by_diagonal", "step_by_matrix"]
+__all__ = [
+    "DIAGONAL",
+    "FACTOR",
+    "SHARPNESS_KEPT",
+    "SHARPNESS_PRIOR",
+    "call_diagonal",
+    "curve_together",
+    "factor_of",
+    "forget",
+    "join_sharpness",
+    "learn_sharpness",
+    "new_sharpness",
+    "sharpen",
+    "step_by_diagonal",
+    "step_by_matrix",
+]
+
 
 DIAGONAL = int64(
     StoreT, int64, int64, int64, Vector, float64, float64, Vector, Vector, Vector, Matrix, Indices
@@ -261,3 +293,76 @@ if JIT:
 
 else:
     call_diagonal = caller(DIAGONAL)
+
+
+FACTOR, PRECISION = 0, 1  # what is kept of each logit: s, and the precision with which it is known
+LASTS = 1000.0  # trials
+SHARPNESS_PRIOR = 1.0
+SHARPNESS_KEPT = 0.99
+SHARPEST = 10.0  # the greatest s
+LEAST_SEEN = 1e-300  # least probability of which a logarithm is taken
+MOST_MORE = 60.0  # greatest logarithm of a ratio of probabilities
+
+
+def new_sharpness(logits: int) -> np.ndarray:
+    """(logits, 2): before the first trial.
+
+    Examples
+    --------
+    >>> new_sharpness(1)
+    array([[1., 1.]])
+    """
+    return np.tile([1.0, SHARPNESS_PRIOR], (logits, 1))
+
+
+def join_sharpness(parts: Sequence[tuple[np.ndarray, float]]) -> np.ndarray:
+    """What pools have learned together that learned apart; each counts so many times, the base of all fewer than none.
+
+    Examples
+    --------
+    >>> join_sharpness([(np.array([[2.0, 3.0]]), 1.0), (np.array([[3.0, 3.0]]), 1.0)])
+    array([[2.8, 5. ]])
+    """
+    new = new_sharpness(len(parts[0][0]))
+    pull = SHARPNESS_PRIOR + sum(often * (own[:, FACTOR] * own[:, PRECISION] - SHARPNESS_PRIOR) for own, often in parts)
+    told = SHARPNESS_PRIOR + sum(often * (own[:, PRECISION] - SHARPNESS_PRIOR) for own, often in parts)
+    new[:, PRECISION] = np.maximum(told, SHARPNESS_PRIOR)
+    new[:, FACTOR] = np.clip(pull / new[:, PRECISION], 1.0, SHARPEST)
+    return new
+
+
+@kernel()
+def factor_of(sharpness: np.ndarray, trials: int) -> float:
+    """f of a logit after so many trials."""
+    return 1.0 + (sharpness[FACTOR] - 1.0) * LASTS / (LASTS + trials)
+
+
+@kernel()
+def sharpen(factor: float, scores: np.ndarray, own: np.ndarray, known: int, shares: np.ndarray) -> None:
+    """Write Q to ``shares``; ``own`` is P, and the scores, whose softmax it is, are overwritten."""
+    if factor == 1.0:
+        for c in range(known):
+            shares[c] = own[c]
+    else:
+        for c in range(known):
+            scores[c] *= factor
+        to_shares(scores, known, shares)
+
+
+@kernel()
+def learn_sharpness(sharpness: np.ndarray, own: np.ndarray, known: int, label: int, sure: float) -> None:
+    """One step of a logit's factor; ``sure`` is how likely the label is no guess."""
+    factor, drawn = sharpness[FACTOR], (1.0 - SHARPNESS_KEPT) * SHARPNESS_PRIOR
+    right = math.log(max(LEAST_SEEN, own[label]))
+    total, mean, square = 0.0, 0.0, 0.0  # of P^s, relative to that of the label; of the logarithms less that of it
+    for c in range(known):
+        more = min(MOST_MORE, math.log(max(LEAST_SEEN, own[c])) - right)
+        share = math.exp(factor * more)
+        total += share
+        mean += share * more
+        square += share * more * more
+    mean /= total
+    square = max(0.0, square / total - mean * mean)
+    sharpness[PRECISION] = SHARPNESS_KEPT * sharpness[PRECISION] + drawn + sure * square
+    slope = drawn * (1.0 - factor) - sure * mean
+    sharpness[FACTOR] = min(SHARPEST, max(1.0, factor + slope / sharpness[PRECISION]))

@@ -12,7 +12,7 @@ and the sum of these by the mixture is a bound on that of the pool. Where it is 
 the answer. The converse does not hold: one set of votes need not be the worst for every member.
 
 Voters may also name classes that nobody has named before. All of these look alike, so one stands for them all; but what
-evidence the votes give depends, a little, on how many classes there are (`linmax.learners.votes.confusions`).
+evidence the votes give depends, a little, on how many classes there are (`linmax.learners.votes.features`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linmax.learners.votes.confusions import Confusions, evidence_range
-from linmax.learners.votes.silence import silence_rating
+from linmax.learners.votes.features import Confusions, evidence_range, silence_rating
 
 __all__ = ["Evidence", "Outlook", "Silence", "ratings_ahead", "stays"]
 
@@ -42,7 +41,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Silence:
-    """What the second weights of voters add, which count by how many are silent (`linmax.learners.votes.silence`)."""
+    """What the second weights of voters add, which count by how many are silent (`linmax.learners.votes.features`)."""
 
     scores: np.ndarray  # (members, classes): of those who have spoken, for a rating of 1
     pulls: np.ndarray  # (members, voters left): what a vote adds to the score of its class, for a rating of 1

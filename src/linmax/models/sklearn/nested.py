@@ -8,7 +8,7 @@ from typing import Any
 
 from linmax.core.contract import Rule
 from linmax.engine.notation import as_learner
-from linmax.learners import Description
+from linmax.learners.base import Description
 from linmax.rules import REGISTRY
 from linmax.techniques import REGISTRY as TECHNIQUES
 from linmax.techniques.technique import PrefixTechnique

@@ -18,7 +18,7 @@ import numpy as np
 
 from linmax.data.experts import Experts
 from linmax.engine.record import JUDGED, keep_table
-from linmax.learners.first_trials import LAST
+from linmax.learners.attributes.warm_up import LAST
 from linmax.models.calibration import fit_losses
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.sklearn.weighting import Showing

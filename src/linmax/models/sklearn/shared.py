@@ -25,8 +25,8 @@ from linmax.data.labels import no_label
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
-from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool, GroupLearner
+from linmax.learners.attributes.pool import AttributePool, GroupLearner
+from linmax.learners.base import AutomaticPool
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.sklearn.nested import PREFIX, parameters_of, with_parameters
 from linmax.models.weights import WeightArrays

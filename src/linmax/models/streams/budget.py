@@ -11,9 +11,8 @@ from typing import Any
 
 from linmax.engine.coordinates import stride_for
 from linmax.engine.lowering import lower
-from linmax.learners import AutomaticPool, Description
-from linmax.learners.attributes import AttributePool, GroupLearner
-from linmax.learners.pool_members import bytes_of_attribute
+from linmax.learners.attributes.pool import AttributePool, GroupLearner, bytes_of_attribute
+from linmax.learners.base import AutomaticPool, Description
 from linmax.util.checks import whole
 
 __all__ = ["bytes_given", "bytes_shown", "refuse_small", "room_for"]

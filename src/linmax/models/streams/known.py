@@ -10,7 +10,7 @@ from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.io.batches import Classes
 from linmax.io.vocabulary import Vocabulary
-from linmax.learners.running_pool import PoolMember
+from linmax.learners.attributes.pool import PoolMember
 from linmax.models.model import Model
 from linmax.models.showings import heaviest
 from linmax.models.weights import WeightArrays, Weights

@@ -23,8 +23,8 @@ from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
-from linmax.learners import AutomaticPool
-from linmax.learners.attributes import AttributePool, GroupLearner
+from linmax.learners.attributes.pool import AttributePool, GroupLearner
+from linmax.learners.base import AutomaticPool
 from linmax.models.model import Model
 from linmax.models.streams.budget import bytes_given, refuse_small, room_for
 from linmax.models.streams.known import Known

@@ -22,10 +22,11 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling_rows import STEADY
 from linmax.jit.compiling import kernel
-from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival, renamed
-from linmax.learners.mixing import Mixture, Placement
+from linmax.learners.attributes.member import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival, renamed
+from linmax.learners.base import Mixture, Placement
 
 __all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
+
 
 MOST_NUMBERS = 1 << 16  # to be compared at a trial
 MOST, FEWEST = 4096, 128  # rows remembered

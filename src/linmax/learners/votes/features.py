@@ -1,4 +1,25 @@
-"""What voters name when each class is right: evidence beyond how often they are right.
+"""One trial of voters and raters as ratings of the known classes, and more raters made of all votes.
+
+Coordinates: 0 is the share of all votes that a class has; 1 is 1 for a class that any voter names; 2 is what those who
+speak tell by what they named before, and 3 the same by what they named lately.
+Then come the voters, the raters and, where instances have a constant, one threshold for each class.
+
+A rater's scores are centred over the known classes and divided by their root mean square so far, so that its unit does
+not matter; one that rates all classes alike is silent. In the share of votes a rater counts as one voter who divides
+its vote by softmax. Negated voters, and copies of voters by side columns, have no part in it.
+
+How many are silent: where many voters have nothing to say, some are worth more than elsewhere, and others less.
+
+Let s be how many of those who have spoken before are silent in a trial, and m and d its mean and deviation so far. Each
+voter has a second weight, which its vote counts with
+
+    SILENCE_UNIT * (s - m) / d, but at most FARTHEST deviations,
+
+so that its trust is a line in s. The unit is small, so that it takes some hundred labels to learn such weights; and as
+long as s was always the same there is nothing to learn, and nothing is worked out. Negated voters and copies by side
+columns have no such weight.
+
+What voters name when each class is right: evidence beyond how often they are right.
 
 Voter i named class v in C_i(c, v) of the trials whose label was c, and spoke V_i times. With f_c the share of trials
 with label c, what the vote v tells of class c is the logarithm of
@@ -27,21 +48,179 @@ from numba import types
 
 from linmax.core.contract import Cube, Instances, Matrix, Vector
 from linmax.jit.compiling import kernel
-from linmax.learners.softmax_trials import Store
+from linmax.learners.softmax import Store
 
 __all__ = [
+    "CONFUSED",
+    "CONFUSED_LATELY",
+    "COPIED",
     "KEPT",
+    "NAMED",
+    "SHARE",
     "UNIT",
+    "VOTERS",
     "Confusions",
     "ConfusionsT",
     "PlacedConfusions",
+    "count_silent",
     "evidence_range",
     "join_confusions",
     "log_odds",
     "new_confusions",
+    "note_silence",
     "note_trial",
+    "silence_rating",
+    "silence_varies",
+    "without_attributes",
     "write_evidence",
+    "write_silence",
+    "write_trial",
 ]
+
+
+SHARE, NAMED, CONFUSED, CONFUSED_LATELY = range(4)  # coordinates: the share of votes, whether there is any, evidence
+VOTERS = 4  # the first voter's
+COPIED = 0.5  # rating of a voter's copy for one value of a side column: it is learned a quarter as fast as a voter
+SQUARE_ROUNDING = 1e-24  # of squares, relative: less is no difference between classes
+
+
+def without_attributes(instances: Instances) -> Instances:
+    """The voters and raters alone."""
+    if not instances.dense.shape[1] and not instances.indptr.size:
+        return instances
+    dense, none = np.zeros((len(instances.dense), 0)), np.zeros(0, np.int32)
+    return instances._replace(dense=dense, indptr=np.zeros(0, np.int64), indices=none, values=np.zeros(0))
+
+
+@kernel()
+def write_rater(
+    given: np.ndarray, known: int, place: int, scale: np.ndarray, learn: bool, store: Store, at: int, votes: np.ndarray
+) -> int:
+    """The ratings of one rater, whose trials and sum of squares are ``scale``; its vote is added to ``votes``."""
+    mean, square = 0.0, 0.0
+    for c in range(known):
+        mean += given[c] / known
+    for c in range(known):
+        square += (given[c] - mean) ** 2 / known
+    if square <= SQUARE_ROUNDING * mean * mean:
+        return at
+    size = math.sqrt((scale[1] + square) / (scale[0] + 1.0))
+    if learn:
+        scale[0] += 1.0
+        scale[1] += square
+    largest, total = -math.inf, 0.0
+    for c in range(known):
+        largest = max(largest, (given[c] - mean) / size)
+    for c in range(known):
+        total += math.exp((given[c] - mean) / size - largest)
+    for c in range(known):
+        value = (given[c] - mean) / size
+        store.places[at], store.of[at], store.values[at] = place, c, value
+        votes[c] += math.exp(value - largest) / total
+        at += 1
+    return at
+
+
+@kernel()
+def write_trial(
+    instances: Instances, t: int, known: int, scales: np.ndarray, learn: bool, store: Store, votes: np.ndarray
+) -> int:
+    """Write the ratings of instance t, those of a coordinate together; returns how many there are.
+
+    ``votes`` is room for one number a class. ``learn`` counts the raters' scores of this trial in their scales.
+    """
+    voters, raters, at, speakers = instances.signs.size, instances.scores.shape[1], 0, 0.0
+    for c in range(known):
+        votes[c] = 0.0
+    for i in range(voters):
+        vote = instances.votes[t, i]
+        if 0 <= vote < known:
+            sign = instances.signs[i]
+            value = sign if abs(sign) == 1.0 else math.copysign(COPIED, sign)
+            store.places[at], store.of[at], store.values[at] = VOTERS + i, vote, value
+            at += 1
+            if sign == 1.0:
+                votes[vote] += 1.0
+                speakers += 1.0
+    for c in range(known if speakers > 0.0 else 0):
+        if votes[c] > 0.0:
+            store.places[at], store.of[at], store.values[at] = NAMED, c, 1.0
+            at += 1
+    for i in range(raters):
+        before = at
+        at = write_rater(instances.scores[t, i], known, VOTERS + voters + i, scales[i], learn, store, at, votes)
+        speakers += at > before
+    if speakers > 0.0:
+        for c in range(known):
+            if votes[c] > 0.0:
+                store.places[at], store.of[at], store.values[at] = SHARE, c, votes[c] / speakers
+                at += 1
+    if instances.constant != 0.0:
+        for c in range(known):
+            store.places[at], store.of[at], store.values[at] = VOTERS + voters + raters + c, c, 1.0
+            at += 1
+    return at
+
+
+SILENCE_UNIT = 0.25  # rating of a vote one deviation from the mean: it is learned a sixteenth as fast as a voter
+FARTHEST = 2.0  # deviations
+
+ROWS, SUM, SQUARES = range(3)  # of `silence`: trials, and of the numbers of silent voters the sum and that of squares
+
+
+@kernel()
+def count_silent(instances: Instances, t: int, seen: np.ndarray) -> int:
+    """How many voters who have spoken before are silent in trial t."""
+    count = 0
+    for i in range(instances.signs.size):
+        if instances.votes[t, i] < 0 and seen[VOTERS + i] == 1:
+            count += 1
+    return count
+
+
+@kernel()
+def silence_varies(silence: np.ndarray) -> bool:
+    """Whether it was not always the same number that was silent; exact, for these are sums of whole numbers."""
+    return silence[ROWS] * silence[SQUARES] > silence[SUM] * silence[SUM]
+
+
+@kernel()
+def silence_rating(silence: np.ndarray, count: int) -> float:
+    """What a vote counts, with its second weight, where so many are silent."""
+    mean = silence[SUM] / silence[ROWS]
+    deviation = math.sqrt(silence[ROWS] * silence[SQUARES] - silence[SUM] * silence[SUM]) / silence[ROWS]
+    return SILENCE_UNIT * max(-FARTHEST, min(FARTHEST, (count - mean) / deviation))
+
+
+@kernel()
+def write_silence(
+    silence: np.ndarray, seen: np.ndarray, instances: Instances, t: int, known: int, first: int, store: Store, at: int
+) -> int:
+    """Write the votes once more, by how many are silent, as ratings of the places from ``first`` on.
+
+    They are written from ``at`` on; returns where they end. ``first`` is the number of all coordinates if there are no
+    such places.
+    """
+    if first == seen.size or not silence_varies(silence):
+        return at
+    value = silence_rating(silence, count_silent(instances, t, seen))
+    for i in range(instances.signs.size):
+        vote = instances.votes[t, i]
+        if 0 <= vote < known and instances.signs[i] == 1.0:
+            store.places[at], store.of[at], store.values[at] = first + i, vote, value
+            at += 1
+    return at
+
+
+@kernel()
+def note_silence(silence: np.ndarray, seen: np.ndarray, instances: Instances, t: int) -> bool:
+    """Count one trial; returns whether the number of silent voters differs for the first time."""
+    count, before = float(count_silent(instances, t, seen)), silence_varies(silence)
+    silence[ROWS] += 1.0
+    silence[SUM] += count
+    silence[SQUARES] += count * count
+    return silence_varies(silence) and not before
+
 
 GUESS_COUNTS = 5.0  # S: votes that the guess counts for
 OTHERS_COUNT = (

@@ -20,10 +20,11 @@ from numba import boolean, float32, int32, types
 from linmax.core.contract import KNOWN, Indices, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners.members import DENIED
-from linmax.learners.mixing import Mixture, mix_matrices
+from linmax.learners.attributes.member import DENIED
+from linmax.learners.base import Mixture, mix_matrices
 
 __all__ = ["FusionRoom", "FusionRoomT", "MemberFusion", "fuse"]
+
 
 REGULARISER = 10.0
 INFLATION = 1e-4

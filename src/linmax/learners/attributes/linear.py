@@ -26,11 +26,12 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling_rows import standardise
 from linmax.jit.compiling import kernel
-from linmax.learners.members import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival
-from linmax.learners.mixing import Mixture, Placement, Spot, mix_by_precision, spot_of
+from linmax.learners.attributes.member import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival
+from linmax.learners.base import Mixture, Placement, Spot, mix_by_precision, spot_of
 from linmax.rules.scw import shrinkage, step_size
 
 __all__ = ["DenseMembers", "DenseRoom", "DenseRoomT", "play_dense"]
+
 
 PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
 

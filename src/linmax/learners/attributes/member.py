@@ -14,19 +14,10 @@ from numba import float32
 
 from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
-from linmax.learners.mixing import Mixture
+from linmax.learners.base import Mixture
 
-__all__ = [
-    "DENIED",
-    "Group",
-    "Single",
-    "SingleCube",
-    "SingleMatrix",
-    "Task",
-    "WeightedLabels",
-    "best_rival",
-    "renamed",
-]
+__all__ = ["DENIED", "Group", "Single", "SingleCube", "SingleMatrix", "Task", "WeightedLabels", "best_rival", "renamed"]
+
 
 DENIED = -2  # less a class, in the place of a label: all that is known is that it is not this class
 

@@ -9,31 +9,248 @@ looked at; where that changes what the members do, all of them begin anew and le
 A trial may say only that a class is wrong (`DENIED`): the members let it fall behind the best other class.
 
 A trial of weight w counts w times: PA-I and SCW-I have C = w, AROW has r / w, and naive Bayes counts w.
+
+The groups of members that the pool for attributes is made of: one line each.
+
+Stored states of the pool for attributes: its parts by name, and states that earlier versions wrote.
+
+What there is to see of the pool for attributes: what it decided about them, and weights that stand for it.
+
+How pools for attributes that learned from different trials become one.
+
+Descriptions of the pool for attributes and of its groups by themselves; at work they are `running_pool`.
+
+Members of the pool for attributes as learners of their own: bins and pairs of bins, and the nearest rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import cut
-from linmax.learners import Running, silent
-from linmax.learners.at_large import AtLarge, fusion_at_large, pool_at_large
-from linmax.learners.attribute_kinds import DENSE, MIXED, UNDECIDED, Kinds
-from linmax.learners.first_trials import LAST, FirstTrials
-from linmax.learners.member_fusion import MemberFusion
-from linmax.learners.members import DENIED, Group, Task, WeightedLabels
-from linmax.learners.mixing import Mixture
-from linmax.learners.pool_looks import decided, linear_form
-from linmax.learners.pool_members import REGISTRY, Registry, first_slots, sizes, width_of
-from linmax.learners.pool_mixing import mix_pools
-from linmax.learners.pool_states import STATE_PARTS, as_now, under, with_log_odds
+from linmax.learners.attributes.linear import DenseMembers
+from linmax.learners.attributes.member import DENIED, Group, Task, WeightedLabels
+from linmax.learners.attributes.nearest import NearestRows
+from linmax.learners.attributes.pairs import MOST_BINS, PairMembers
+from linmax.learners.attributes.stacker import MemberFusion
+from linmax.learners.attributes.warm_up import (
+    DENSE,
+    LAST,
+    MIXED,
+    SPARSE,
+    UNDECIDED,
+    AtLarge,
+    FirstTrials,
+    Kinds,
+    fusion_at_large,
+    pool_at_large,
+)
+from linmax.learners.attributes.words import LINEAR, ROOM, SparseMembers
+from linmax.learners.base import Description, Mixture, Running, silent
+from linmax.learners.recent_label import RecentLabels
+from linmax.util.names import Handed
 
-__all__ = ["HEAVIEST_ROW", "FusedTrials", "PoolMember", "RunningPool", "slots"]
+if TYPE_CHECKING:
+    from linmax.learners.attributes.member import Group
+
+__all__ = [
+    "ATTRIBUTE_KINDS",
+    "HEAVIEST_ROW",
+    "REGISTRY",
+    "STATE_PARTS",
+    "AttributePool",
+    "BinnedPairs",
+    "FusedTrials",
+    "GroupLearner",
+    "Nearest",
+    "PoolMember",
+    "Registry",
+    "RunningPool",
+    "as_now",
+    "binned_pairs",
+    "bytes_of_attribute",
+    "decided",
+    "first_slots",
+    "linear_form",
+    "mix_pools",
+    "nearest",
+    "sizes",
+    "slots",
+    "under",
+    "width_of",
+    "with_log_odds",
+]
+
+
+CLASS_BLOCK = 4  # numbers of classes that members have room for are multiples of it, but for those in `NEVER_PADDED`
+NEVER_PADDED = (5, 6)  # where much of the memory would be room
+
+Registry = Mapping[str, Callable[[], Group]]
+
+# By the names that saved models know them by, in the order in which they are fused.
+REGISTRY: dict[str, Callable[[], Group]] = {
+    "sparse": SparseMembers,
+    "recent": RecentLabels,
+    "dense": DenseMembers,
+    "pairs8": partial(PairMembers, 8),
+    "pairs16": partial(PairMembers, 16),
+    "nearest": NearestRows,
+}
+
+
+def sizes() -> dict[str, int]:
+    """How many members each group has."""
+    return {name: len(make().members) for name, make in REGISTRY.items()}
+
+
+def first_slots() -> dict[str, int]:
+    """A place of its own for each member of all groups: where those of each group begin."""
+    found, place = {}, 0
+    for name, members in sizes().items():
+        found[name] = place
+        place += members
+    return found
+
+
+def width_of(k: int) -> int:
+    """Classes that the members have room for."""
+    return k if k in NEVER_PADDED else CLASS_BLOCK * -(-k // CLASS_BLOCK)
+
+
+def bytes_of_attribute(k: int) -> float:
+    """About how much memory a sparse attribute takes with k classes."""
+    return (1.0 + 1.0 / ROOM) * ((LINEAR + 1) * 4 * width_of(k) + 8)
+
+
+STATE_PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
+
+
+def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A state as it was stored before the groups had names: nothing was decided, attributes were as they came."""
+    found, names = dict(arrays), []
+    for place, kind in enumerate(arrays["order"].tolist()):
+        names += ["dense"] if kind else ["sparse", "recent"]
+        found |= {f"{names[-1] if kind else 'sparse'}.{key}": own for key, own in under(f"team{place}", arrays).items()}
+    found["recent.recent"] = arrays["recent"]
+    kinds, first = Kinds(SPARSE if names == ["sparse", "recent"] else MIXED), FirstTrials()
+    first.close()
+    found |= {f"kinds.{key}": own for key, own in kinds.arrays.items()}
+    found |= {f"first.{key}": own for key, own in first.arrays.items()}
+    found |= {f"large.{key}": own for key, own in AtLarge().arrays.items()}
+    found = {key: own for key, own in found.items() if not key.startswith("team")}
+    present = sorted({key.partition(".")[0] for key in found if "." in key} - STATE_PARTS)
+    if "sparse" not in names:
+        del found["recent.recent"]
+        present.remove("recent")
+    return found | {"order": np.array([present.index(name) for name in names], np.int64)}
+
+
+def with_log_odds(fusion: Mapping[str, np.ndarray], groups: Mapping[str, Group]) -> Mapping[str, np.ndarray]:
+    """The state of the fusion; one from before words had log odds gets them, after naive Bayes and with weight 0.
+
+    Their scores are taken to be as large as those of naive Bayes.
+    """
+    sizes = [(name, len(group.members)) for name, group in groups.items()]
+    if len(fusion["weights"]) == sum(size for _, size in sizes):
+        return fusion
+    place = sum(size for _, size in sizes[: [name for name, _ in sizes].index("sparse") + 1]) - 1
+    old = [i for i in range(len(fusion["weights"]) + 1) if i != place]
+    matrix = np.eye(len(old) + 1)
+    matrix[np.ix_(old, old)] = fusion["matrix"]
+    return dict(fusion) | {
+        "weights": np.insert(fusion["weights"], place, 0.0),
+        "squares": np.insert(fusion["squares"], place, fusion["squares"][place - 1]),
+        "matrix": matrix,
+    }
+
+
+def under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a part, by their own names. Those handed over are so again."""
+    if isinstance(arrays, Handed):
+        return Handed(
+            {key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")}
+        )
+    return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}
+
+
+KIND_WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as they came"}
+
+
+def decided(pool: RunningPool) -> dict[str, str | int | float]:
+    """What the attributes were taken for, and what that was decided from."""
+    kinds = pool.kinds
+    if kinds.kind == UNDECIDED:
+        return {}
+    found: dict[str, str | int | float] = {"attributes are": KIND_WORDS[kinds.kind]}
+    found["decided by"] = "the learner" if kinds.fixed else "the data"
+    if kinds.counts[2] and not kinds.fixed:
+        found |= {"trials looked at": int(kinds.counts[2]), "share not 0": round(kinds.share_seen, 4)}
+    pairs = [group for group in pool.groups.values() if isinstance(group, PairMembers) and group.ready]
+    if pairs:
+        numbers = int(np.count_nonzero(pairs[-1].levels[:, 0]))
+        found |= {"columns of numbers": numbers, "columns of few values": len(pairs[-1].levels) - numbers}
+    return found
+
+
+def linear_form(pool: RunningPool, dense: int, sparse: int, k: int, slots: np.ndarray | None) -> np.ndarray:
+    """sum_m w_m W_m / r_m: the weights of the linear members for attributes as they scale them, as they are fused.
+
+    r_m is the root mean square of a member's scores, and each attribute's weights are centred over the classes: this is
+    what they say where the shares are taken as linear in the scores. Members that are not linear in the attributes are
+    left out. ``slots`` are other weights of the members, at the places that `RunningPool.in_slots` gives them.
+    """
+    form, first, fusion = np.zeros((1 + dense + sparse, k)), first_slots(), pool.fusion
+    columns = pool.kinds.places(1 + np.arange(dense), 1 + dense + np.arange(sparse))
+    for place, name, group in pool.placed():
+        for m, table in enumerate(group.tables(k).values()):
+            weight = fusion.weights[place + m] if slots is None else slots[first[name] + m]
+            if not table.size:
+                continue
+            centred = weight * fusion.inverse_sizes[place + m] * (table - table.mean(axis=1, keepdims=True))
+            rows = columns[group.sparse][: len(table) - 1]
+            form[0, : table.shape[1]] += centred[0]
+            form[rows, : table.shape[1]] += centred[1 : 1 + rows.size]
+    return form
+
+
+def mix_pools(pool: RunningPool, mixture: Mixture) -> None:
+    """Make a pool that has seen nothing the mixture: what was decided is that of the part with the greatest share."""
+    largest = max(mixture.weighed, key=lambda pair: pair[1])[0].state
+    mixture = mixture._replace(anew=mixture.base is not None and mixture.base.state.first.open)
+    placed = pool.kinds.mix(mixture, largest.kinds)
+    for name in dict.fromkeys(name for part in mixture.parts for name in part.state.groups):
+        pool.join(name, pool.make(name))
+    for name, group in pool.groups.items():
+        group.mix(placed.of(partial(_group_of, name)), width_of(mixture.k))
+    places = [_places(pool, part.state) for part in mixture.parts]
+    base = None if mixture.base is None else _places(pool, mixture.base.state)
+    pool.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
+    pool.first.mix(mixture)
+    pool.at_large.mix(mixture)
+    if not pool.first.open:
+        pool.kinds.settle()
+
+
+def _places(pool: RunningPool, part: RunningPool) -> np.ndarray:
+    """The places of the part's members among those of the pool; -1 if they are none of them."""
+    mine = {name: place for place, name, _ in pool.placed()}
+    places = []
+    for name, group in part.groups.items():
+        many = len(group.members)
+        places += list(range(mine[name], mine[name] + many)) if name in mine else [-1] * many
+    return np.array(places, int)
+
+
+def _group_of(name: str, state: RunningPool) -> Group | None:
+    return state.groups.get(name)
+
 
 CHUNK = 1024  # trials whose scores are kept at a time
 HEAVIEST_ROW = 1e6  # a weight beyond it counts as much: more would leave the range of single precision
@@ -393,8 +610,138 @@ class RunningPool(Running):
         return decided(self)
 
     def linear_form(self, dense: int, sparse: int, k: int, slots: np.ndarray | None = None) -> np.ndarray:
-        """Weights that stand for it (see `linmax.learners.pool_looks.linear_form`)."""
+        """Weights that stand for it (see `linear_form`)."""
         return linear_form(self, dense, sparse, k, slots)
 
     def mix(self, mixture: Mixture) -> None:
         mix_pools(self, mixture)
+
+
+ATTRIBUTE_KINDS = {"": UNDECIDED, "dense": DENSE, "sparse": SPARSE}
+
+
+@dataclass(frozen=True)
+class AttributePool(Description):
+    """Description of the pool; made by ``linmax.vr_combine(pool="attributes")``.
+
+    ``kind`` is "dense" or "sparse" if it is not to be decided by the data.
+    """
+
+    kind: str = ""
+    name: ClassVar[str] = "attributes"
+    from_zero: ClassVar[bool] = False
+    makes_room: ClassVar[bool] = True
+    unmixable: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ATTRIBUTE_KINDS:
+            raise ValueError(f"kind must be dense or sparse, got {self.kind!r}; leave it out and the data decide")
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.kind})" if self.kind else self.name
+
+    def start(self, size: int) -> Running:
+        return RunningPool(ATTRIBUTE_KINDS[self.kind])
+
+
+@dataclass(frozen=True)
+class GroupLearner(Description):
+    """A group of members by itself, with the first trials kept and learned again as in the pool."""
+
+    from_zero: ClassVar[bool] = False
+    makes_room: ClassVar[bool] = True
+    unmixable: ClassVar[str] = ""
+
+    def group(self) -> Group:
+        """The group, which has seen nothing."""
+        raise NotImplementedError
+
+    def start(self, size: int) -> Running:
+        return RunningPool(DENSE, {self.name: self.group})
+
+
+@dataclass(frozen=True)
+class BinnedPairs(GroupLearner):
+    """Description of bins and their pairs; made by `linmax.binned_pairs`."""
+
+    bins: int = 16
+    name: ClassVar[str] = "binned-pairs"
+
+    def __post_init__(self) -> None:
+        if self.bins != int(self.bins) or not 2 <= self.bins < MOST_BINS:
+            raise ValueError(f"bins must be a whole number from 2 to {MOST_BINS - 1}, got {self.bins!r}; try 16")
+
+    def group(self) -> Group:
+        return PairMembers(int(self.bins))
+
+
+@dataclass(frozen=True)
+class Nearest(GroupLearner):
+    """Description of the nearest rows; made by `linmax.nearest`."""
+
+    name: ClassVar[str] = "nearest"
+
+    def group(self) -> Group:
+        return NearestRows()
+
+
+def binned_pairs(bins: int = 16) -> BinnedPairs:
+    """Learn from quantile bins of dense attributes and from pairs of bins, by AROW against all classes.
+
+    Parameters
+    ----------
+    bins
+        Of each attribute, at most; one with fewer values has a bin for each value.
+
+    Returns
+    -------
+    BinnedPairs
+        The learner.
+
+    Notes
+    -----
+    The edges are set from the first trials (again at 64, 256 and 512 of them, and what was learned is learned once
+    more) and follow slow change from then on. Pairs are made of the 20 most telling bins of a row that speak; the
+    expansion is hashed, and never stored. The same features as a table, for any rule and with the bounds of rules
+    that depend on the logarithm of their number only, are those of `linmax.features.bins` and `conjunctions`.
+
+    References
+    ----------
+    Littlestone (1988), Learning quickly when irrelevant attributes abound, section 5: conjunctions as attributes.
+
+    Examples
+    --------
+    >>> import linmax, numpy as np
+    >>> points = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 2))
+    >>> labels = points[:, 0] * points[:, 1] > 0.0  # no linear threshold of the two attributes
+    >>> float(linmax.run("binned-pairs(8)", linmax.experts(attributes=points), labels).wrong[1000:].mean()) < 0.1
+    True
+    """
+    return BinnedPairs(bins)
+
+
+def nearest() -> Nearest:
+    """Predict from the nearest among the rows that were not predicted surely when they came.
+
+    Returns
+    -------
+    Nearest
+        The learner.
+
+    Notes
+    -----
+    At most 4,096 rows are remembered, fewer of many attributes. Distances are taken after division by the deviations.
+
+    References
+    ----------
+    Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
+
+    Examples
+    --------
+    >>> import linmax, numpy as np
+    >>> points = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 2))
+    >>> labels = points[:, 0] * points[:, 1] > 0.0
+    >>> float(linmax.run("nearest", linmax.experts(attributes=points), labels).wrong[1000:].mean()) < 0.1
+    True
+    """
+    return Nearest()

@@ -1,0 +1,1 @@
+"""The default learner for attributes: a few diverse members, fused online."""
