@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from linmax import __version__
+from linmax.jit.announce import spinning
 
 __all__ = ["COMMANDS", "main", "script"]
 
@@ -108,7 +109,8 @@ def _dispatch(argv: list[str]) -> int:
     module = importlib.import_module(f"linmax.cli.{chosen.command}")
     command = _Parser(prog=f"linmax {chosen.command}", description=module.__doc__)
     module.configure(command)
-    module.run(command.parse_args(chosen.rest))
+    with spinning():
+        module.run(command.parse_args(chosen.rest))
     return DONE
 
 

@@ -72,6 +72,7 @@ def compile_all(kernels: list[str], count: int) -> None:
 
 def _help(claims: str, kernels: list[str]) -> None:
     """Take part, in a process for that; its errors come again where the kernel is called."""
+    os.environ["LINMAX_QUIET"] = "1"  # the main process announces the compilation
     with suppress(BaseException):
         _take(claims, kernels)
 

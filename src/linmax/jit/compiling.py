@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import typeof_impl
 
+from linmax.jit.announce import announced
 from linmax.jit.caching import CHECKED, JIT, cache_folder, caching_in, keeper, loader
 
 __all__ = [
@@ -90,26 +92,34 @@ class ApartCode(HelperCode):
         super().add_ir_module(ir_module)
 
 
-class KernelCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler, but that `KernelCode` is what comes out."""
+class AnnouncedCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, announced to the user who waits for it."""
 
-    code: type[JITCodeLibrary] = KernelCode
+    code: type[JITCodeLibrary] | None = None  # the library to compile into, if not Numba's own
 
     def compile_extra(self, function: Any) -> Any:
-        """Compile it."""
-        self.state.library = self.code(self.state.targetctx.codegen(), function.__qualname__)
-        self.state.library.enable_object_caching()
-        return super().compile_extra(function)
+        """Compile a function; Numba has looked into the cache before it calls this."""
+        if self.code is not None:
+            self.state.library = self.code(self.state.targetctx.codegen(), function.__qualname__)
+            self.state.library.enable_object_caching()
+        with announced(function.__name__):
+            return super().compile_extra(function)
 
 
-class HelperCompiler(KernelCompiler):
-    """The same with `HelperCode`."""
+class KernelCompiler(AnnouncedCompiler):
+    """Compile into `KernelCode`."""
+
+    code = KernelCode
+
+
+class HelperCompiler(AnnouncedCompiler):
+    """Compile into `HelperCode`."""
 
     code = HelperCode
 
 
-class ApartCompiler(KernelCompiler):
-    """The same with `ApartCode`."""
+class ApartCompiler(AnnouncedCompiler):
+    """Compile into `ApartCode`."""
 
     code = ApartCode
 
@@ -134,7 +144,10 @@ def called_in_general(dispatcher: Any) -> Any:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Let the garbage collector rest: the compiler makes millions of objects, and little garbage."""
+    """Pause the garbage collector: the compiler makes millions of objects, and little garbage.
+
+    Enter under the compiler's lock, so that no other thread restarts the collector.
+    """
     running = gc.isenabled()
     gc.disable()
     try:
@@ -142,6 +155,26 @@ def no_collection() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
+
+
+class computed_once:
+    """A property computed by one thread, under the compiler's lock, and stored in the instance.
+
+    The compiler's lock is the only one, so threads cannot wait for each other in a circle (as they would with a lock
+    for each property), and a thread that waited finds the value instead of compiling again.
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        if instance is None:
+            return self
+        values, name = vars(instance), self.compute.__name__
+        with global_compiler_lock:
+            if name not in values:
+                values[name] = self.compute(instance)
+            return values[name]
 
 
 class Kernel:
@@ -159,7 +192,7 @@ class Kernel:
         """Whether its code is in its callers alone."""
         return self.signature is None and not self._allocates
 
-    @cached_property
+    @computed_once
     def dispatcher(self) -> Any:
         """What Numba makes of it, and by which it is compiled into its callers."""
         if self._helps:
@@ -168,14 +201,14 @@ class Kernel:
             return called_in_general(made)
         folder = cache_folder(self.py_func.__code__.co_filename)
         with caching_in(folder):
-            compiler = Compiler if self._allocates else KernelCompiler
+            compiler = AnnouncedCompiler if self._allocates else KernelCompiler
             made = njit(cache=True, pipeline_class=compiler, **self._options)(self.py_func)
         state = Path(folder).name
         made._cache.load_overload = loader(made._cache, self._allocates, state)
         made._cache.save_overload = keeper(made._cache, self.py_func.__qualname__, state)
         return made
 
-    @cached_property
+    @computed_once
     def compiled(self) -> Any:
         """What Python calls: the compiled function, or the function itself if its code is in its callers alone."""
         if self._helps:
@@ -186,7 +219,7 @@ class Kernel:
             self.dispatcher.disable_compile()  # arguments of other types are converted or refused
         return self.dispatcher
 
-    @cached_property
+    @computed_once
     def address(self) -> int:
         """Where the compiled function is; looking it up takes as long as a thousand trials."""
         return _address(self.compiled, self.signature)
@@ -284,8 +317,9 @@ def address_of(function: Any, signature: Any) -> int:
 
 
 def _address(function: Any, signature: Any) -> int:
-    if signature.args not in function.overloads:
-        function.compile(signature.args)
+    with global_compiler_lock:
+        if signature.args not in function.overloads:
+            function.compile(signature.args)
     compiled = function.overloads[signature.args]
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
