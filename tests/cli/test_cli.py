@@ -261,6 +261,15 @@ class TestDemo:
         assert figures["plot"] is None
         assert 'No plot: plots need matplotlib: pip install "linmax[plot]"' in capsys.readouterr().out
 
+    def test_learn_refuses_a_plot_without_matplotlib_before_it_learns(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        (tmp_path / "a.vw").write_text("a | x\nb | y\n")
+        assert cli.main(["learn", "a.vw", "--plot", "x.png", "--model", "m"]) == 2
+        shown = capsys.readouterr()
+        assert shown.err == 'linmax: error: --plot x.png: plots need matplotlib: pip install "linmax[plot]"\n'
+        assert not (tmp_path / "m").exists()
+
     def test_without_matplotlib_a_plot_asked_for_is_an_error_at_once(self, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
         assert cli.main(["demo", "--plot", "a.png"]) == 2

@@ -63,8 +63,15 @@ def test_going_on_is_learning_all_at_once_and_predictions_are_those_of_the_fusio
     assert "mistakes in 150 labels" in capsys.readouterr().err
     found = list(csv.DictReader(io.StringIO(out.read_text())))
     expected = one.predict_proba(columns(rows[250:]))
-    assert (found[0]["line"], found[0]["tag"]) == ("2", "q0")
+    assert (found[0]["line"], found[0]["id"]) == ("2", "q0")
     np.testing.assert_allclose([[float(row[name]) for name in "abc"] for row in found], expected)
+    for column in (one.voters_[0], "right"):  # a voter stays a voter, labels stay labels
+        assert main(["predict", more, halves[1], "--output", "probabilities", "--id", column, "--label", "right",
+                     "--out", str(out)]) == 0  # fmt: skip
+        assert "mistakes in 150 labels" in capsys.readouterr().err
+        again = list(csv.DictReader(io.StringIO(out.read_text())))
+        assert all(row[column] for row in again)
+        assert [[row[name] for name in "abc"] for row in again] == [[row[name] for name in "abc"] for row in found]
 
 
 def test_rows_without_a_label_are_predicted_in_place(tmp_path, capsys) -> None:

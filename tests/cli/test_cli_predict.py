@@ -92,15 +92,45 @@ def test_forms(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [tag for _, tag in plain] == [f"u{i}" for i in range(60)]
     assert main([*predict, "--top", "1", "--as", "jsonl"]) == 0
     objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(one["predicted"], one["tag"]) for one in objects] == [(name, tag) for name, tag in plain]
+    assert [(one["predicted"], one["id"]) for one in objects] == [(name, tag) for name, tag in plain]
     assert all(list(one["probabilities"]) == [one["predicted"]] for one in objects)
     assert main([*predict, "--top", "2"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert list(rows[0]) == ["line", "tag", "predicted", "class_1", "probability_1", "class_2", "probability_2"]
+    assert list(rows[0]) == ["line", "id", "predicted", "class_1", "probability_1", "class_2", "probability_2"]
     assert all(row["class_1"] == row["predicted"] != row["class_2"] for row in rows)
     assert all(float(row["probability_1"]) >= float(row["probability_2"]) for row in rows)
     assert main([*predict, "--output", "scores"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "line,tag,predicted,p,q"
+    assert capsys.readouterr().out.splitlines()[0] == "line,id,predicted,p,q"
+
+
+COLUMN_CELLS = {"id": [f"u{i}" for *_, i in ROWS], "n": [f"{n:.3f}" for _, n, _, _ in ROWS],
+                "t": [t for _, _, t, _ in ROWS], "kind": [c for c, *_ in ROWS]}  # fmt: skip
+
+
+@pytest.mark.parametrize("column", COLUMN_CELLS)
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_id_returns_any_column_and_leaves_predictions_as_they_are(
+    kind: str, column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if kind == "parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(COLUMN_CELLS), "a.parquet")
+    else:
+        rows = [dict(zip(COLUMN_CELLS, row, strict=True)) for row in zip(*COLUMN_CELLS.values(), strict=True)]
+        lines = table() if kind == "csv" else "".join(json.dumps(row) + "\n" for row in rows)
+        Path(f"a.{kind}").write_text(lines)
+    data = f"a.{kind}"
+    assert main(["learn", data, "--label", "kind", "--text", "t", "--learner", "perceptron", "--model", "m"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "m", data, "--output", "scores", "--as", "jsonl"]) == 0
+    before, error = capsys.readouterr()
+    assert main(["predict", "m", data, "--output", "scores", "--as", "jsonl", "--id", column]) == 0
+    after, error_after = capsys.readouterr()
+    found = [json.loads(line) for line in after.splitlines()]
+    assert [row.pop(column) for row in found] == COLUMN_CELLS[column]
+    assert found == [json.loads(line) for line in before.splitlines()]
+    assert error == error_after
 
 
 def test_no_answer_where_it_would_be_too_risky(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,7 +151,7 @@ def test_parquet(model: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     assert main(["predict", "m", "a.csv", "--id", "id", "--top", "2", "--as", "parquet", "--out", "p.parquet"]) == 0
     table = parquet.read_table("p.parquet").to_pydict()
-    assert list(table) == ["line", "tag", "predicted", "class_1", "probability_1", "class_2", "probability_2"]
+    assert list(table) == ["line", "id", "predicted", "class_1", "probability_1", "class_2", "probability_2"]
     assert table["line"][:2] == [2, 3]
     assert table["class_1"] == table["predicted"]
 
@@ -136,6 +166,7 @@ def test_parquet(model: Path) -> None:
         (["--out", "p", "--json", "./p"], "cannot hold two outputs"),
         (["--out", "none/p"], "no folder none"),
         (["--id", "nobody"], "no column 'nobody'"),
+        (["--id", "line", "--as", "csv"], "the output has a column 'line' of its own; rename"),
         (["--max-refused", "7"], "--max-refused must be a share from 0 to 1"),
     ],
 )

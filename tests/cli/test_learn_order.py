@@ -51,6 +51,18 @@ def test_runs() -> None:
     assert not runs.long
 
 
+@pytest.mark.small
+def test_a_rare_class_in_random_order_does_not_look_sorted() -> None:
+    labels = (np.random.default_rng(1).random(20_000) < 0.005).astype(int)
+    runs = Runs()
+    runs.count(labels)
+    assert runs.rows / runs.runs > 50
+    assert not runs.long
+    runs = Runs()
+    runs.count(np.sort(labels))
+    assert runs.long
+
+
 @pytest.mark.skipif(not JIT, reason="needs many trials")
 def test_a_sorted_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)

@@ -256,10 +256,7 @@ def _plot_path(arguments: argparse.Namespace) -> Path | None:
     if arguments.no_plot:
         return None
     if arguments.plot is not None:
-        try:
-            plots.figure_class()
-        except ImportError as error:
-            raise ValueError(f"--plot {arguments.plot}: {error}") from None
+        plots.check_plot("--plot", arguments.plot)
     path = Path(arguments.plot or PLOT)
     outputs.check_output(path, plots.PLOT_FORMATS)
     return path

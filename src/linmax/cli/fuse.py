@@ -238,11 +238,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
         outputs.check_output(arguments.predictions, tuple(PREDICTIONS))
     for option, path in (("plot", arguments.plot), ("reliability", arguments.reliability)):
         if path is not None:
-            try:
-                plots.figure_class()
-            except ImportError as error:
-                raise ValueError(f"--{option} {path}: {error}") from None
-            outputs.check_output(path, plots.PLOT_FORMATS)
+            plots.check_plot(f"--{option}", path)
 
 
 def _save(arguments: argparse.Namespace, fusion: OnLineFusion, held: tuple[Any, Any] | None) -> list[str]:
@@ -271,7 +267,7 @@ def _predict(path: str, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarra
     from linmax.util.outputs import replace_file
 
     target = io.BytesIO()
-    writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0, tagged=False)
+    writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0)
     if len(rows):
         answers = AnswerOptions("probabilities").answers(fusion, trials.rows(rows), [trials.lines[row] for row in rows])
         writer.write(answers)

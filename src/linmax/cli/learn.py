@@ -185,8 +185,8 @@ def _has_words(arguments: argparse.Namespace, source: Source, kind: str) -> bool
 def _check(arguments: argparse.Namespace) -> None:
     """Raise now errors that would otherwise come at the end."""
     from linmax.util import checks
-    from linmax.util.outputs import check_output, check_outputs
-    from linmax.util.plots import PLOT_FORMATS, figure_class
+    from linmax.util.outputs import check_outputs
+    from linmax.util.plots import check_plot
 
     checks.whole("passes", arguments.passes, 1)
     if arguments.holdout is None:
@@ -209,8 +209,7 @@ def _check(arguments: argparse.Namespace) -> None:
     outputs = [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint, arguments.plot]
     check_outputs([*outputs, arguments.readable], inputs)
     if arguments.plot:
-        check_output(arguments.plot, PLOT_FORMATS)
-        figure_class()
+        check_plot("--plot", arguments.plot)
     for path in inputs:
         if path != STANDARD:
             if Path(path).is_dir():

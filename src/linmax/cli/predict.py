@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="a file saved by linmax learn --model or linmax fuse --model")
     add_reading_options(parser)
-    add("--id", metavar="COLUMN", help="pass this column, or key, through to the output")
+    add("--id", metavar="COLUMN", help="copy this column, or key, to the output, under its own name")
     add("--output", choices=WHAT, help="what to write for each line (default: labels; with --top, probabilities)")
     add("--top", metavar="K", type=int, default=0, help="write the K best classes of each line")
     add("--reject", metavar="RISK", type=float, help="give no answer where it would be wrong with a higher probability")
@@ -130,7 +130,7 @@ def _predict(arguments: argparse.Namespace, what: str, form: str) -> None:
     screen, counts, strange = Console(stderr=True, highlight=False), PredictionCounts(), Strangeness(model.classes)
     try:
         with target_of(arguments.out) as target:
-            writer = make_form(form, target, what, arguments.top, arguments.id is not None)
+            writer = make_form(form, target, what, arguments.top, arguments.id)
             for batch in rows:
                 codes = model.judge(model.scaled(batch, learn=False))
                 answers = Answers.of(batch, model, what, codes, arguments.reject)

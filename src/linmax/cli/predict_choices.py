@@ -35,7 +35,7 @@ def predict_choices(arguments: argparse.Namespace, what: str, form: str) -> None
             "learn and fuse; load it with linmax.Learner.load"
         )
     with target_of(arguments.out) as target:
-        writer = make_form(form, target, what, arguments.top, tagged=False)
+        writer = make_form(form, target, what, arguments.top)
 
         def play(trial: ChoiceLine) -> None:
             answers = _answered(learner, trial, what, arguments)

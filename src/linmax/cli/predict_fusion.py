@@ -71,17 +71,17 @@ def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
     fusion, counts, refusals = OnLineFusion.load(arguments.model), PredictionCounts(), Refusals()
     wanted = AnswerOptions(what, arguments.reject, arguments.sets)
     with target_of(arguments.out) as target:
-        writer = make_form(form, target, what, arguments.top, arguments.id is not None)
+        writer = make_form(form, target, what, arguments.top, arguments.id)
         for path in arguments.data:
             needed = [name for name in (arguments.id, arguments.label) if name]
             table = table_of(arguments, path, needed, [*fusion.voters_, *_sides(fusion)])
             columns, rows = table.columns, len(table.lines)
             refusals.join(table.refusals)
-            labels = columns.pop(arguments.label) if arguments.label else [None] * rows
             tags = None if not arguments.id else ["" if cell is None else str(cell) for cell in columns[arguments.id]]
+            labels = columns.pop(arguments.label) if arguments.label else [None] * rows
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UserWarning)
-                votes = _votes(screen, fusion, shown_name(path), columns, np.arange(rows), arguments)
+                votes = _votes(screen, fusion, shown_name(path), columns, np.arange(rows))
                 answers = wanted.answers(fusion, votes, table.lines, tags)
             remarks = [str(warning.message) for warning in caught]
             if told := _new_answers(fusion, answers.predicted):
@@ -105,16 +105,14 @@ def _sides(fusion: OnLineFusion) -> list[str]:
     return [] if fusion.by is None else [fusion.by] if isinstance(fusion.by, str) else [str(side) for side in fusion.by]
 
 
-def _votes(
-    screen: Console, fusion: OnLineFusion, name: str, columns: Columns, rows: Any, arguments: argparse.Namespace
-) -> Any:
+def _votes(screen: Console, fusion: OnLineFusion, name: str, columns: Columns, rows: Any) -> Any:
     """The votes or scores of those whom the fusion knows, and its side columns."""
     by = _sides(fusion)
     for side in by:
         if side not in columns:
             raise ValueError(f"{name} has no column {side!r}, by which the fusion was learned; add it")
-    known, left = set(fusion.voters_), {*by, arguments.id}
-    voters = {column: cells for column, cells in columns.items() if column in known and column not in left}
+    known = set(fusion.voters_)
+    voters = {column: cells for column, cells in columns.items() if column in known and column not in by}
     raters = {column: cells for column, cells in columns.items() if column.rpartition(":")[0] in known}
     present = set(voters) | {column.rpartition(":")[0] for column in raters}
     if not present:

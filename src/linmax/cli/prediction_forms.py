@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMS", "WHAT", "Answers", "make_form"]
 
 WHAT = ("labels", "scores", "probabilities")
+RESERVED = ("line", "predicted", "set", *WHAT)  # names in the output that no column of ids may have
 ONE = {"scores": "score", "probabilities": "probability"}
 
 
@@ -51,8 +52,9 @@ class Answers:
 class Form:
     """Writes answers to a binary file. ``top`` is the number of classes a row, 0 for all."""
 
-    def __init__(self, target: BinaryIO, what: str, top: int, tagged: bool) -> None:
-        self.target, self.what, self.top, self.tagged = target, what, top, tagged
+    def __init__(self, target: BinaryIO, what: str, top: int, id: str | None = None) -> None:
+        self.target, self.what, self.top, self.tagged = target, what, top, id is not None
+        self.tag = id or "tag"  # the name of the column of ids
         self.lost = 0  # tags for which there is no column
 
     def write(self, answers: Answers) -> None:
@@ -83,7 +85,7 @@ class ColumnForm(Form):
 
     def names(self, answers: Answers) -> list[str]:
         """The names of the columns."""
-        first = ["line", *(["tag"] if self.tagged else []), "predicted", *([] if answers.sets is None else ["set"])]
+        first = ["line", *([self.tag] if self.tagged else []), "predicted", *([] if answers.sets is None else ["set"])]
         if answers.table is None:
             return first
         if not self.top:
@@ -142,8 +144,8 @@ class JsonLinesForm(Form):
         """One line for each row."""
         for t, line in enumerate(answers.lines):
             entry: dict[str, Any] = {"line": line, "predicted": answers.predicted[t] or None}
-            if answers.tags is not None and answers.tags[t]:
-                entry["tag"] = answers.tags[t]
+            if answers.tags is not None and (answers.tags[t] or self.tagged):
+                entry[self.tag] = answers.tags[t]
             if answers.sets is not None:
                 entry["set"] = answers.sets[t]
             if answers.table is not None:
@@ -172,7 +174,7 @@ class ParquetForm(ColumnForm):
         if self.writer is None:
             self.tagged |= answers.tags is not None
         names = self.names(answers)
-        text = {"tag", "predicted"} | {name for name in names if self.top and name.startswith("class_")}
+        text = {self.tag, "predicted"} | {name for name in names if self.top and name.startswith("class_")}
         kinds = [pyarrow.string() if name in text else pyarrow.float64() for name in names]
         kinds[0] = pyarrow.int64()
         if answers.sets is not None:
@@ -194,6 +196,8 @@ class ParquetForm(ColumnForm):
 FORMS: dict[str, type[Form]] = {"plain": Plain, "csv": CsvForm, "jsonl": JsonLinesForm, "parquet": ParquetForm}
 
 
-def make_form(form: str, target: BinaryIO, what: str, top: int, tagged: bool) -> Form:
-    """The form of this name."""
-    return FORMS[form](target, what, top, tagged)
+def make_form(form: str, target: BinaryIO, what: str, top: int, id: str | None = None) -> Form:
+    """The form of this name; ``id`` is the column that identifies rows, if one was given."""
+    if id in RESERVED and form != "plain":
+        raise ValueError(f"--id {id}: the output has a column {id!r} of its own; rename the column of the data")
+    return FORMS[form](target, what, top, id)

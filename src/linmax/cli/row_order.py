@@ -48,6 +48,7 @@ def told_of_runs(runs: Runs) -> str:
     if not runs.long:
         return ""
     return (
-        f"Warning: the rows look sorted by class: the same label comes {runs.rows // runs.runs:,} times in a row on "
-        "average, so the progressive error says little about other rows; try --shuffle"
+        f"Warning: the rows look sorted by class: the same label comes {runs.rows / runs.runs:,.0f} times in a row on "
+        f"average ({runs.rows / runs.expected:,.1f} in random order), so the progressive error says little about "
+        "other rows; try --shuffle"
     )

@@ -18,6 +18,7 @@ __all__ = [
     "labels_with_gaps",
     "named",
     "no_label",
+    "refuse_wide",
     "unique_labels",
 ]
 
@@ -38,7 +39,8 @@ def label_array(labels: Any) -> np.ndarray:
 def as_array(names: Sequence[Any]) -> np.ndarray:
     """Labels as an array of their own kind, or of objects if they are of several."""
     array = np.array(names) if not any(isinstance(name, tuple) for name in names) else np.zeros((0, 0))
-    return array if array.ndim == 1 and array.tolist() == list(names) else label_array(list(names))
+    rounded = array.dtype.kind == "f" and any(isinstance(name, int) and abs(name) >= 2**53 for name in names)
+    return array if array.ndim == 1 and array.tolist() == list(names) and not rounded else label_array(list(names))
 
 
 def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int, gaps: bool = False) -> tuple[list[Any], np.ndarray]:
@@ -47,6 +49,19 @@ def distinct_labels(labels: Sequence[Any] | np.ndarray, size: int, gaps: bool = 
     if names.ndim != 1 or len(names) != size:
         raise ValueError(f"labels must be one per trial: got shape {names.shape} for {size} instances")
     return labels_with_gaps(names) if gaps else unique_labels(names)
+
+
+def refuse_wide(name: str, value: Any) -> None:
+    """Refuse an integer beyond 64 bits, which NumPy cannot hold.
+
+    Examples
+    --------
+    >>> refuse_wide("labels", 10**20)
+    Traceback (most recent call last):
+    ValueError: labels: integers must fit in 64 bits, got 100000000000000000000; pass it as text
+    """
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise ValueError(f"{name}: integers must fit in 64 bits, got {value}; pass it as text")
 
 
 def no_label(label: Any) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from linmax.data.blocks import missing, silent_votes
 from linmax.data.distinct import distinct_of
-from linmax.data.labels import labels_with_gaps
+from linmax.data.labels import labels_with_gaps, refuse_wide
 from linmax.data.votes import Ballots
 
 __all__ = [
@@ -43,7 +43,10 @@ def written(value: Any) -> str | None:
     """How a label looks when only its looks matter: 1, 1.0, "1" and " 1.0" alike; None for what has no such form."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    if isinstance(value, NUMBER_TYPES):
+    if isinstance(value, (int, np.integer)):
+        refuse_wide("labels and votes", value)
+        return str(int(value))
+    if isinstance(value, (float, np.floating)):
         return str(int(value)) if np.isfinite(value) and float(value).is_integer() else repr(float(value))
     if isinstance(value, str):
         text = value.strip()

@@ -179,8 +179,8 @@ class TableReader:
                 named.add_column(name, columns[name].values())
             elif kind == "text":
                 named.add_texts("" if alone else f"{name}^", columns[name].values(), self._words)
-        tagged = next((name for name, kind in of.items() if kind == "id"), None)
-        tags = None if tagged is None else ["" if v is None else _plain(v) for v in columns[tagged].values()]
+        ids = None if self.options.id is None else columns[self.options.id].values()
+        tags = None if ids is None else ["" if value is None else _plain(value) for value in ids]
         weighed = next((name for name, kind in of.items() if kind == "weight"), None)
         weights = np.ones(size) if weighed is None else columns[weighed].numbers()[0]
         sparse_rows = named.rows(size, self.vocabulary, self.grows)

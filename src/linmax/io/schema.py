@@ -202,8 +202,8 @@ def _known_kinds(name: str, header: Sequence[str], options: ReadOptions) -> list
             f"{name} has no column {absent[0]!r}, which the model learned from; it has {', '.join(header)}"
         )
     kinds = ["ignored" if (kind := known.get(column, "ignored")) == "weight" else kind for column in header]
-    own = {options.id: "id", weight: "weight"}
-    return [own.get(column, kind) if kind not in wanted else kind for column, kind in zip(header, kinds, strict=True)]
+    own = {options.id: "id", weight: "weight"}  # the id may be a column that the model learned from, or the label
+    return [own.get(column, kind) if kind == "ignored" else kind for column, kind in zip(header, kinds, strict=True)]
 
 
 def dense_columns(header: Sequence[str], kinds: Sequence[str], known: Mapping[str, str] | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from linmax.io.batches import Batch
 __all__ = ["LONG_RUNS", "Runs", "shuffled"]
 
 SHUFFLED_BATCH_ROWS = 4096  # of a batch in the new order
-LONG_RUNS = 50  # rows of the same label, on average, from which on rows look sorted
+LONG_RUNS = 25  # times as few runs of equal labels as in random order: rows look sorted
 FEWEST_ROWS = 200  # rows that are needed to say so
 
 
@@ -55,6 +55,7 @@ class Runs:
     def __init__(self) -> None:
         self.rows = self.runs = 0
         self.last = -1
+        self.counts = np.zeros(0, np.int64)  # rows of each class
 
     def count(self, codes: np.ndarray) -> None:
         """Count further labels; rows without one are left out."""
@@ -62,8 +63,17 @@ class Runs:
         if known.size:
             self.runs += int(np.count_nonzero(np.diff(known, prepend=self.last)))
             self.rows, self.last = self.rows + known.size, int(known[-1])
+            counts = np.bincount(known, minlength=len(self.counts))
+            counts[: len(self.counts)] += self.counts
+            self.counts = counts
 
     @property
     def long(self) -> bool:
-        """Whether rows look sorted by class."""
-        return self.rows >= FEWEST_ROWS and self.runs > 1 and self.rows >= LONG_RUNS * self.runs
+        """Whether rows look sorted by class: far fewer runs than a random order of the same labels would have."""
+        return self.rows >= FEWEST_ROWS and self.runs > 1 and self.expected >= LONG_RUNS * self.runs
+
+    @property
+    def expected(self) -> float:
+        """Number of runs to expect if the same labels came in random order."""
+        shares = self.counts / max(1, self.rows)
+        return float(1.0 + (self.rows - 1) * (1.0 - (shares**2).sum()))

@@ -28,7 +28,6 @@ from linmax.util.packing import Stored, pack, unpack
 __all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
 
 FORMAT = 2
-PLAIN_FORMAT = 1  # of earlier versions: arrays are not packed
 HEADER_LIMIT = 64 * 2**20
 READ_AT_A_TIME = 2**20  # bytes read at a time
 DTYPES = {
@@ -130,7 +129,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
     labels = header.pop("__metadata__", {})
     if not isinstance(labels, dict) or "linmax_format" not in labels:
         raise ValueError(f"{target} was not written by linmax")
-    if labels["linmax_format"] not in (str(FORMAT), str(PLAIN_FORMAT)):
+    if labels["linmax_format"] != str(FORMAT):
         raise ValueError(
             f"{target} has format {labels['linmax_format']}, this linmax reads {FORMAT}; install a newer linmax"
         )
@@ -143,7 +142,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[
         if labels.get("sha256") != _digest(text + packing, stored):
             raise ValueError(f"{target} is damaged: its content does not match its checksum")
         try:
-            arrays = unpack(stored, {} if labels["linmax_format"] == str(PLAIN_FORMAT) else json.loads(packing))
+            arrays = unpack(stored, json.loads(packing))
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise ValueError(f"{target} is damaged: {error}") from None
     return json.loads(text), arrays

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DRAWN_POINTS",
     "PLOT_FORMATS",
+    "check_plot",
     "figure_class",
     "plot_accuracy",
     "plot_error",
@@ -199,6 +200,15 @@ def _automatic() -> Any:
     from matplotlib.ticker import AutoLocator
 
     return AutoLocator()
+
+
+def check_plot(option: str, path: str | os.PathLike[str]) -> None:
+    """Raise ValueError now if a plot could not be drawn or saved later."""
+    try:
+        figure_class()
+    except ImportError as error:
+        raise ValueError(f"{option} {os.fspath(path)}: {error}") from None
+    check_output(path, PLOT_FORMATS)
 
 
 def figure_class() -> type[Figure]:

@@ -177,7 +177,7 @@ class Csv(ScratchFormat):
             "number": parser.NUMERIC,
             "category": parser.CATEGORY,
             "text": parser.TEXT,
-            "id": parser.TAG,
+            "id": parser.IGNORED,
             "weight": parser.WEIGHT,
         }
         alone = kinds.count("text") == 1
@@ -185,9 +185,9 @@ class Csv(ScratchFormat):
         named = [kind in ends and not (kind == "text" and alone) for kind in kinds]
         columns = list(zip(header, kinds, named, strict=True))
         heads = iter(vocabulary.prefixes([f"{column}{ends[kind]}".encode() for column, kind, own in columns if own]))
-        places = {column: place for place, column in enumerate(self.dense_names)}
+        places, given = {column: place for place, column in enumerate(self.dense_names)}, self.options.id
         rows = [
-            [numbers[kind], places[column] if kind == "number" else 0, next(heads) if own else 0, 0]
+            [numbers[kind], places[column] if kind == "number" else 0, next(heads) if own else 0, 0, column == given]
             for column, kind, own in columns
         ]
         return np.array(rows, np.int64)

@@ -58,10 +58,10 @@ from linmax.io.schema import MISSING, TRUTH
 from linmax.io.words import Words
 from linmax.jit.compiling import kernel
 
-__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "TAG", "TEXT", "WEIGHT", "Shape", "parse_table"]
+__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "TEXT", "WEIGHT", "Shape", "parse_table"]
 
-IGNORED, LABEL, NUMERIC, CATEGORY, TEXT, TAG, WEIGHT = range(7)
-KIND, PLACE, NAMED, WIDENED = range(4)  # what is known of a column
+IGNORED, LABEL, NUMERIC, CATEGORY, TEXT, WEIGHT = range(6)
+KIND, PLACE, NAMED, WIDENED, IS_ID = range(5)  # what is known of a column
 QUOTE, COMMA, POINT = 34, 44, 46
 LONGEST_ROW = 2**20  # bytes within which a quote must be closed
 MISSING_WORDS = np.array([int.from_bytes(text.encode().ljust(8, b"\0"), "little") for text in MISSING], np.int64)
@@ -207,6 +207,9 @@ def parse_table(
                 break
             length = put - start
             scratch[put] = NEWLINE  # where a number must end
+            if columns[field, IS_ID]:
+                work.tags[row, 0], work.tags[row, 1] = raw, at
+                state[TAGGED] = 1
             if kind == LABEL and length:
                 label = class_of(work, labels, scratch, start, put)
                 if label < NO_CLASS:
@@ -252,9 +255,6 @@ def parse_table(
                     wrong = IMPORTANCE
                     blame(work, raw, at)
                     break
-            elif kind == TAG:
-                work.tags[row, 0], work.tags[row, 1] = raw, at
-                state[TAGGED] = 1
             put += 1
             field += 1
             c = byte(block, at)

@@ -11,7 +11,7 @@ import numpy as np
 
 from linmax.core.contract import HUGE
 from linmax.data.blocks import missing
-from linmax.data.labels import no_label
+from linmax.data.labels import no_label, refuse_wide
 from linmax.data.matching import as_meant, check_meant
 from linmax.data.normalisation import Normaliser
 
@@ -73,7 +73,10 @@ class Reading:
 
     def label_meant(self, label: Hashable) -> Any:
         """The label as a class that votes have named, if it is that one written otherwise."""
-        return as_meant([label], self._met).get(label, label) if label not in self._met else label
+        if label in self._met:
+            return label
+        refuse_wide("label", label)
+        return as_meant([label], self._met).get(label, label)
 
     def _check_class(self, what: str, name: Any) -> None:
         if self.fixed and name not in self.classes:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.experts import Experts
-from linmax.data.labels import no_label
+from linmax.data.labels import no_label, refuse_wide
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
@@ -324,6 +324,7 @@ def refuse_mixed(y: Any) -> None:
     for place, label in enumerate(labels.tolist()):
         if no_label(label):
             raise ValueError(f"y: the label of sample {place} is {label!r}; leave out samples without a label")
+        refuse_wide("y", label)
     kinds = {"text" if isinstance(label, str) else "numbers" for label in labels.tolist()}
     if len(kinds) > 1:
         raise TypeError("y has text and numbers among its labels, which have no order; make all of them text")
