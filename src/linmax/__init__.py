@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from linmax.models.streams import stream
     from linmax.models.threshold import LinearThreshold
     from linmax.models.trace import Trace
-    from linmax.rules.checking import check_rule
-    from linmax.rules.own import rule
+    from linmax.rules.check import check_rule
+    from linmax.rules.custom import rule
     from linmax.service.client import AsyncClient, Client
     from linmax.techniques import average, bandit, combine, recycle, selective, stack, vote
     from linmax.techniques.rivals import rivals
@@ -64,7 +64,7 @@ _HOMES = {
     "adversaries": "theory.adversaries",
     "bounds": "bounds",
     "certify": "theory.certificates",
-    "check_rule": "rules.checking",
+    "check_rule": "rules.check",
     "choices": "data.choices",
     "cluster": "cluster",
     "conversion": "theory.conversion",
@@ -83,7 +83,7 @@ _HOMES = {
     "rivals": "techniques.rivals",
     "river": "models.river",
     "robust_softmax": "learners.softmax",
-    "rule": "rules.own",
+    "rule": "rules.custom",
     "rules": "rules",
     "run": "models.run",
     "softmax": "learners.softmax",

@@ -11,7 +11,7 @@ from linmax.streams import StreamModel
 
 import linmax
 from linmax import Learner, rules
-from linmax.rules.own import OWN_RULES
+from linmax.rules.custom import CUSTOM_RULES
 from linmax.util import files
 
 WHOLE = ["softmax", "robust-softmax", "naive-bayes", "recent-label", "attributes", "auto", "votes"]
@@ -138,10 +138,10 @@ def faces() -> dict[str, Any]:
 @pytest.fixture
 def own():
     """Define a rule `hinge`; what the test defines is forgotten after it."""
-    before = dict(OWN_RULES)
+    before = dict(CUSTOM_RULES)
     yield rules.rule(parameters={"margin": 1.0}, reach=1.0)
-    OWN_RULES.clear()
-    OWN_RULES.update(before)
+    CUSTOM_RULES.clear()
+    CUSTOM_RULES.update(before)
 
 
 @pytest.mark.parametrize("face", faces())
@@ -156,7 +156,7 @@ def test_a_rule_of_ones_own_is_known_again(face, own, tmp_path):
     assert told == told_again
     assert all(np.array_equal(array, arrays_again[name], equal_nan=True) for name, array in arrays.items())
 
-    OWN_RULES.pop("hinge")
+    CUSTOM_RULES.pop("hinge")
     with pytest.raises(ValueError, match="'hinge', a rule of your own that is not defined here"):
         type(model).load(tmp_path / "model")
     own(lazy)

@@ -16,7 +16,7 @@ import linmax
 from linmax import rules
 from linmax.cluster.merging import merge
 from linmax.core.contract import Rule
-from linmax.rules.own import TAKEN
+from linmax.rules.custom import TAKEN
 
 FILE = '''
 """The Perceptron that remembers how often each weight was changed. If w.z <= 0: w <- w + rate z."""
@@ -153,8 +153,8 @@ def test_a_rule_without_a_mixture_or_a_bound_says_why(added: Any, monkeypatch: p
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("a-counting", "there is a 'a-counting' already"),
-        ("combine", "there is a 'combine' already"),
+        ("a-counting", "a rule 'a-counting' exists"),
+        ("combine", "a rule 'combine' exists"),
         ("My_Rule", "lower-case words joined by '-', got 'My_Rule'"),
     ],
 )
@@ -168,7 +168,7 @@ def test_registered_names_are_taken(added: Any) -> None:
     def a_counting(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
         return False
 
-    with pytest.raises(ValueError, match="text means a built-in by that name"):
+    with pytest.raises(ValueError, match="this is the name of a built-in"):
         linmax.rule(a_counting)
 
 

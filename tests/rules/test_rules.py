@@ -509,7 +509,7 @@ BAD = [
     (lambda: rules.alma(2, normalise="yes"), TypeError, "normalise must be True or False, got 'yes'"),
     (lambda: rules.alma(2, preset="paper"), ValueError, "preset must be 'fusion' or None, got 'paper'"),
     (lambda: rules.quasi_additive("cosh"), ValueError, "link must be one of identity, sinh, exp .*got 'cosh'"),
-    (lambda: rules.quasi_additive(3), TypeError, "link must be a name or a function .*got 3"),
+    (lambda: rules.quasi_additive(3), TypeError, "link must be a Python function, got 3"),
     (lambda: rules.quasi_additive(math.tanh), TypeError, "link must be .*got <built-in function tanh>; .*lambda"),
     (lambda: rules.quasi_additive("exp", rate=0), ValueError, "rate must be > 0, got 0; try 0.1"),
     (lambda: rules.quasi_additive(lambda v: v + math.inf), ValueError, "link must be finite at 0, got inf"),

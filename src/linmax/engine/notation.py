@@ -29,8 +29,8 @@ from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
 from linmax.rules import REGISTRY
-from linmax.rules.checking import trace_of
-from linmax.rules.own import OWN_RULES
+from linmax.rules.check import trace_of
+from linmax.rules.custom import CUSTOM_RULES
 from linmax.rules.quasi_additive import LINKS
 from linmax.techniques import REGISTRY as TECHNIQUES
 from linmax.techniques import recycle, rivals
@@ -129,7 +129,7 @@ def written(learner: Learner) -> Any:
                 f"{rule} cannot be saved: a link of your own has no name to find it by; write the update with "
                 "linmax.rule"
             )
-        if (name not in REGISTRY and name not in OWN_RULES) or parse(str(rule)) != rule:
+        if (name not in REGISTRY and name not in CUSTOM_RULES) or parse(str(rule)) != rule:
             raise ValueError(f"{rule} cannot be saved: its name stands for another one; rename yours")
         if name not in REGISTRY:
             own[str(rule)] = trace_of(rule)
@@ -144,7 +144,7 @@ def read_back(found: Any) -> Learner:
         return parse(found)
     for text, trace in found["own"].items():
         name = text.partition("(")[0]
-        if name.lower() not in OWN_RULES:
+        if name.lower() not in CUSTOM_RULES:
             raise ValueError(
                 f"the model was learned with {name!r}, a rule of your own that is not defined here; "
                 "import or define it first"
@@ -191,7 +191,7 @@ def _prefixes(text: str) -> tuple[list[tuple[str, str | None]], str]:
 def _rule_follows(text: str) -> bool:
     match = re.match(r"[A-Za-z0-9_-]+", text)
     name = "" if match is None else match[0].lower().replace("_", "-")
-    return name in OWN_RULES or name in REGISTRY
+    return name in CUSTOM_RULES or name in REGISTRY
 
 
 def _letters() -> list[str]:
@@ -214,7 +214,7 @@ def _name(text: str, rest: str) -> tuple[str, str | None]:
     if not match:
         raise ValueError(f"learner {text!r} cannot be read; write a name and its parameters, such as AR-winnow(1.1)")
     name = match[1].lower().replace("_", "-")
-    known = [*REGISTRY, *LEARNERS, *(notation for notation in TECHNIQUES if len(notation) > 1), *OWN_RULES]
+    known = [*REGISTRY, *LEARNERS, *(notation for notation in TECHNIQUES if len(notation) > 1), *CUSTOM_RULES]
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -238,7 +238,7 @@ def _named(text: str, name: str, inside: str | None) -> Learner:
         return _of_several(text, TECHNIQUES[name], inside or "")
     args, kwargs = _arguments(text, inside)
     which = kwargs.pop("rivals", "best")
-    rule = _call(text, REGISTRY.get(name) or LEARNERS.get(name) or OWN_RULES[name], args, kwargs)
+    rule = _call(text, REGISTRY.get(name) or LEARNERS.get(name) or CUSTOM_RULES[name], args, kwargs)
     return rule if which == "best" else _call(text, rivals, [rule, which], {})
 
 

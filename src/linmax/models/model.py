@@ -39,7 +39,7 @@ from linmax.models.columns import Columns
 from linmax.models.confidence import Confidence
 from linmax.models.inspecting import Inspectable
 from linmax.models.showings import play_shown
-from linmax.rules.shipping import in_pickles
+from linmax.rules.custom import as_pickled
 from linmax.techniques.exploring import Exploring
 from linmax.techniques.selecting import Selecting
 from linmax.util import files
@@ -340,7 +340,7 @@ class Model(Confidence, Inspectable):
 
     def packed(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Its state as pickles hold it: with a user's own rules in it."""
-        return self._state(in_pickles(self.learner, self.engine.rules))
+        return self._state(as_pickled(self.learner, self.engine.rules))
 
 
 def chosen(scores: np.ndarray, sets: np.ndarray, classes: Sequence[Any]) -> list[tuple[Any, ...]]:

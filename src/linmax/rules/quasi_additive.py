@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numba import float64, types
@@ -13,13 +12,12 @@ from linmax.core.bounding import Bound, MultiplicativeBound, bounds
 from linmax.core.contract import LINK, STEP, Part, Rule, Vector, as_number, call_link
 from linmax.core.rows import Rows
 from linmax.jit.compiling import address_of, kernel
+from linmax.rules.custom import CustomFunction, RuleWithCode
 from linmax.rules.mixing import average, mix_memory
-from linmax.rules.own import compile_function
 from linmax.rules.perceptron import perceptron_bound
-from linmax.rules.shipping import Made, Shipped
 from linmax.util.checks import positive
 
-__all__ = ["LINKS", "OwnLink", "quasi_additive"]
+__all__ = ["LINKS", "quasi_additive"]
 
 
 @kernel(STEP)
@@ -64,31 +62,6 @@ def exp(v: float) -> float:
 
 
 LINKS = {"identity": identity, "sinh": sinh, "exp": exp}
-_KEPT: list[object] = []  # users' compiled links: a rule holds only their addresses
-
-
-class OwnLink:
-    """A user's link, compiled."""
-
-    def __init__(self, function: Any) -> None:
-        self.__wrapped__ = function
-        self.__name__ = getattr(function, "__name__", "link")
-        if self.__name__ in LINKS:
-            raise ValueError(f"link {self.__name__!r}: text means a built-in by that name; try my_{self.__name__}")
-        self.compiled = compile_function(function, LINK, "link")
-        _KEPT.append(self)
-
-    def __reduce__(self) -> Any:
-        return _remade, (Shipped(self.__wrapped__, f"link {self.__name__!r}", self),)
-
-    def __deepcopy__(self, _: Any) -> OwnLink:
-        return self
-
-
-def _remade(shipped: Shipped) -> OwnLink:
-    if not isinstance(shipped.owner, OwnLink):
-        shipped.owner = OwnLink(shipped.function)
-    return shipped.owner
 
 
 def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
@@ -111,7 +84,7 @@ def bound(rule: Rule, rows: Rows) -> Bound:
     return MultiplicativeBound(rows, positive=link == "exp", alpha=alpha, thickness=0.0)
 
 
-def quasi_additive(link: str | Callable[[float], float] | OwnLink, rate: float = 1.0) -> Rule:
+def quasi_additive(link: str | Callable[[float], float] | CustomFunction, rate: float = 1.0) -> Rule:
     """Any quasi-additive rule: steps are taken in v, predictions made with w = link(v), coordinate by coordinate.
 
     Parameters
@@ -145,22 +118,22 @@ def quasi_additive(link: str | Callable[[float], float] | OwnLink, rate: float =
     if isinstance(link, str):
         if link not in LINKS:
             raise ValueError(
-                f"link must be one of {', '.join(LINKS)} or a function, got {link!r}; text does not know a link of "
-                "your own: pass the function itself"
+                f"link must be one of {', '.join(LINKS)} or a function, got {link!r}; pass a custom link as a "
+                "function, not as text"
             )
-        name, function, own = link, LINKS[link], None
-    elif isinstance(link, OwnLink) or callable(link):
+        name, function, code = link, LINKS[link], None
+    else:
         built_in = next((name for name, known in LINKS.items() if known is link), None)
         if built_in is not None:
             return quasi_additive(built_in, rate)
-        own = link if isinstance(link, OwnLink) else OwnLink(link)
-        name, function = own.__name__, own.compiled
-    else:
-        raise TypeError(f"link must be a name or a function of one number, got {link!r}")
+        code = link if isinstance(link, CustomFunction) else CustomFunction(link, LINK, "link")
+        name, function = code.__name__, code.compiled
+        if name in LINKS:
+            raise ValueError(f"link {name!r}: this is the name of a built-in; try my_{name}")
     start = float(function(0.0))
     if not math.isfinite(start):
         raise ValueError(f"link must be finite at 0, got {start!r}; shift it")
-    return Made(
+    return RuleWithCode(
         "quasi_additive",
         {"link": name, "rate": rate},
         step,
@@ -168,7 +141,7 @@ def quasi_additive(link: str | Callable[[float], float] | OwnLink, rate: float =
         start=start,
         slots=(0.0,),
         mix=mix,
-        bound=bound if own is None else f"none is known for this link; known for {', '.join(LINKS)}",
+        bound=bound if code is None else f"none is known for this link; known for {', '.join(LINKS)}",
         defaults={"rate": 1.0},
-        maker=own,
+        code=code,
     )

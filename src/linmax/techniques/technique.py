@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from linmax.core.contract import Rule
 from linmax.rules import REGISTRY as RULES
-from linmax.rules import OwnRule
+from linmax.rules import CustomRule
 
 if TYPE_CHECKING:
     from linmax.techniques.node import Node, Run
@@ -139,7 +139,7 @@ def _described(learner: Any) -> Any:
 
 
 @as_learner.register
-def _with_defaults(learner: OwnRule) -> Rule:
+def _with_defaults(learner: CustomRule) -> Rule:
     return learner()
 
 
