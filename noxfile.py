@@ -74,6 +74,15 @@ def checked(session: nox.Session) -> None:
 
 
 @nox.session
+def portable(session: nox.Session) -> None:
+    """Run golden, reference and replay tests with kernels compiled for the baseline processor of this architecture."""
+    install(session, "dev")
+    baseline = {"NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": str(Path("build/baseline-kernels").absolute())}
+    session.run("python", "tests/compile_first.py", env=baseline)
+    session.run("python", "-m", "pytest", "-n", "auto", "-m", "portable", "tests", env=baseline)
+
+
+@nox.session
 def interpreted(session: nox.Session) -> None:
     """Compiled functions on small data, interpreted."""
     install(session, "dev")

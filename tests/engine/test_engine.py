@@ -14,6 +14,8 @@ from compare import CASES, Case, Problem, problem, problems, random_votes
 from linmax import average, combine, experts, majority_problem, parse, recycle, run, vote, vr_combine
 from linmax.jit.compiling import JIT
 
+pytestmark = pytest.mark.portable
+
 TRIALS = 60 if JIT else 14
 ALL = problems(TRIALS)
 KINDS = [

@@ -9,7 +9,7 @@ from typing import Any
 import linmax
 from golden import learners, streams
 from golden.internals import progressive
-from golden.record import answers, case, digest, plain, sample
+from golden.record import SINGLE, answers, case, digest, plain, sample
 
 FACES = ["stream"]
 
@@ -79,9 +79,13 @@ def delayed(kind: str, text: str) -> dict[str, Any]:
     return {"predictions": digest(said), **told(model, last)}
 
 
+# Left out: softmax where names do not appear in their order, and two learners that update or not by the last bit
+# of a margin on these very rows, so that processors differ.
+LEFT_OUT = {("vw", "softmax"), ("text", "softmax"), ("vw", "VA-pa"), ("csv", "R-perceptron")}
+
 for kind in streams.FILES:
     for text in learners.SOME:
-        if text != "softmax" or kind not in ("vw", "text"):  # whose names do not appear in their order
+        if (kind, text) not in LEFT_OUT:
             case("stream", f"{kind}-{text}", play, kind, text)
     for text in learners.FEW:
         case("stream", f"reloaded-{kind}-{text}", reloaded, kind, text)
@@ -91,4 +95,4 @@ for kind in streams.FILES:
     case("stream", f"hashed-{kind}", play, kind, "perceptron", "none", 50, 6)
 for rows in (1, 7, 1000):
     case("stream", f"cut-{rows}-vw", play, "vw", "A-arow", "auto", rows)
-    case("stream", f"cut-{rows}-csv", play, "csv", "auto", "auto", rows)
+    case("stream", f"cut-{rows}-csv", play, "csv", "auto", "auto", rows, rounding=SINGLE)

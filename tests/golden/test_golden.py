@@ -22,6 +22,7 @@ def marked(case: Case) -> object:
     return pytest.param(case, id=case.id, marks=marks)
 
 
+@pytest.mark.portable
 @pytest.mark.parametrize("case", [marked(case) for case in CASES.values()])
 def test_results_are_those_kept(case: Case) -> None:
     kept = read(case.face)

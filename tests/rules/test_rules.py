@@ -19,6 +19,8 @@ from linmax import LinearThreshold, check_rule, experts, majority_problem, rules
 from linmax.core.contract import Rule
 from linmax.jit.compiling import JIT
 
+pytestmark = pytest.mark.portable
+
 PROBLEMS = problems(25 if JIT else 8)
 EXACT = [case for case in CASES if case.exact]
 lifted = pytest.mark.parametrize("case", CASES, ids=str)

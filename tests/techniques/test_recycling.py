@@ -15,6 +15,8 @@ from linmax import average, experts, majority_problem, recycle, run
 from linmax.core.contract import LEFT
 from linmax.jit.compiling import JIT
 
+pytestmark = pytest.mark.portable
+
 compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
 RULES = [
     "perceptron",

@@ -30,6 +30,8 @@ from linmax import (
 )
 from linmax.jit.compiling import CHECKED, JIT
 
+pytestmark = pytest.mark.portable
+
 TRIALS = 25 if JIT else 8
 KINDS_EACH = 2 if JIT and not CHECKED else 1  # kinds of instances that a pair of rule and technique meets
 PROBLEMS = problems(TRIALS)

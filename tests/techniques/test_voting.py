@@ -16,6 +16,8 @@ from linmax.engine.engine import Engine
 from linmax.jit.compiling import JIT
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, half_window
 
+pytestmark = pytest.mark.portable
+
 NEVER = 2**30
 compiled = pytest.mark.skipif(not JIT, reason="needs many trials")
 
