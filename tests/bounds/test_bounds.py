@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -757,3 +759,14 @@ def test_promotions_are_counted_in_base_two() -> None:
 def test_accuracy_means_error() -> None:
     """M/T estimates the mean error of the hypotheses, not their accuracy: few mistakes, small number."""
     assert bounds.average_risk(0.02, 10_000, 0.05) < 0.04
+
+
+@pytest.mark.parametrize("name", bounds.__all__)
+def test_docstrings_describe_every_parameter(name: str) -> None:
+    function = getattr(bounds, name)
+    sections = (inspect.getdoc(function) or "").split("\n\n")
+    (described,) = (section for section in sections if section.startswith("Parameters\n-"))
+    entries = re.findall(r"^\**(\w+) : \S.*\n    \S", described, re.MULTILINE)
+    assert entries == list(inspect.signature(function).parameters)
+    headings = [section.partition("\n")[0] for section in sections[sections.index(described) :]]
+    assert headings[:3] == ["Parameters", "Returns", "Examples"]

@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 
 from linmax.bounds.arguments import above, amount, number
-
-__all__ = [
-    "best_selective_b",
-    "multiclass_perceptron",
-    "p_norm",
-    "perceptron",
-    "perceptron_deviations",
-    "selective_perceptron",
-]
+from linmax.bounds.documentation import documented
 
 
 def quadratic(rho: float, relative_noise: float) -> float:
@@ -23,6 +15,7 @@ def quadratic(rho: float, relative_noise: float) -> float:
     return relative_noise + rho * rho / 2.0 + rho * math.sqrt(relative_noise + rho * rho / 4.0)
 
 
+@documented(threshold="The rule updates where w.z <= threshold.")
 def perceptron(radius: float, norm: float, margin: float, noise: float = 0.0, threshold: float = 0.0) -> float:
     """Updates of the Perceptron (w = 0 at first; if w.z <= threshold then w += z).
 
@@ -35,24 +28,6 @@ def perceptron(radius: float, norm: float, margin: float, noise: float = 0.0, th
 
     Source: Block, Novikoff (1962) without noise; Mesterharm (2001) 4.1. The statement in the lecture notes
     on linear learners (theorem 5.1) prints R/gamma; its own proof gives the square.
-
-    Parameters
-    ----------
-    radius
-        R, the largest 2-norm of an instance z.
-    norm
-        Length of the comparator u.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    threshold
-        The rule updates where w.z <= threshold.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -69,6 +44,7 @@ def perceptron(radius: float, norm: float, margin: float, noise: float = 0.0, th
     return quadratic(math.sqrt(radius * radius + 2.0 * threshold) * norm / margin, noise / margin)
 
 
+@documented(deviation="Root of the summed squares of max(0, margin - u.z).")
 def perceptron_deviations(radius: float, norm: float, margin: float, deviation: float) -> float:
     """Updates of the Perceptron, from squared deviations.
 
@@ -82,22 +58,6 @@ def perceptron_deviations(radius: float, norm: float, margin: float, deviation: 
     Source: Freund and Schapire (1999), Large margin classification using the Perceptron algorithm, theorem
     2.
 
-    Parameters
-    ----------
-    radius
-        R, the largest 2-norm of an instance z.
-    norm
-        Length of the comparator u.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    deviation
-        Root of the summed squares of max(0, margin - u.z).
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
-
     Examples
     --------
     >>> perceptron_deviations(radius=1.0, norm=1.0, margin=0.5, deviation=1.0)
@@ -108,6 +68,7 @@ def perceptron_deviations(radius: float, norm: float, margin: float, deviation: 
     return math.inf if margin <= 0.0 else ((radius * norm + deviation) / margin) ** 2
 
 
+@documented(radius="Largest 2-norm R of a point.", margin="Margin gamma, as above.")
 def multiclass_perceptron(radius: float, margin: float) -> float:
     """Violations of the multi-class Perceptron: R^2/gamma^2.
 
@@ -119,18 +80,6 @@ def multiclass_perceptron(radius: float, margin: float) -> float:
 
     Source: lecture slides on the multi-class Perceptron.
 
-    Parameters
-    ----------
-    radius
-        R, the largest 2-norm of a point.
-    margin
-        gamma, as above.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
-
     Examples
     --------
     >>> multiclass_perceptron(radius=2.0, margin=0.25)
@@ -139,6 +88,7 @@ def multiclass_perceptron(radius: float, margin: float) -> float:
     return perceptron(radius, 1.0, margin)
 
 
+@documented(size="Largest p-norm of an instance z.", norm="Length of the comparator in the dual norm, 1/p + 1/q = 1.")
 def p_norm(p: float, size: float, norm: float, margin: float, noise: float = 0.0) -> float:
     """Updates of the p-norm Perceptron, p >= 2, 1/p + 1/q = 1.
 
@@ -151,24 +101,6 @@ def p_norm(p: float, size: float, norm: float, margin: float, noise: float = 0.0
 
     Source: Grove, Littlestone and Schuurmans (2001); Gentile (2003), The robustness of the p-norm
     algorithms.
-
-    Parameters
-    ----------
-    p
-        Of the p-norm, >= 2.
-    size
-        The largest p-norm of an instance z.
-    norm
-        Length of the comparator in the dual norm, 1/p + 1/q = 1.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -185,6 +117,10 @@ def p_norm(p: float, size: float, norm: float, margin: float, noise: float = 0.0
     return quadratic(math.sqrt(p - 1.0) * size * norm / margin, noise / margin)
 
 
+@documented(
+    "Bound on the expected mistakes; infinite without a margin.",
+    b="Parameter of the probability b/(b + |w.x|) of asking for a label, > 0.",
+)
 def selective_perceptron(radius: float, norm: float, margin: float, b: float, noise: float = 0.0) -> float:
     """Expected mistakes of the Perceptron that asks for a label only with probability b/(b + |w.x|).
 
@@ -205,24 +141,6 @@ def selective_perceptron(radius: float, norm: float, margin: float, b: float, no
     Source: Cesa-Bianchi, Gentile and Zaniboni (2006), Worst-case analysis of selective sampling for linear
     classification, theorem 1.
 
-    Parameters
-    ----------
-    radius
-        R, the largest 2-norm of an instance z.
-    norm
-        Length of the comparator u.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    b
-        How readily labels are asked for, > 0.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-
-    Returns
-    -------
-    float
-        Bound on the expected mistakes; infinite without a margin.
-
     Examples
     --------
     >>> selective_perceptron(radius=1.0, norm=1.0, margin=0.5, b=0.5) == perceptron(1.0, 1.0, 0.5) == 4.0
@@ -238,26 +156,11 @@ def selective_perceptron(radius: float, norm: float, margin: float, b: float, no
     return (1.0 + square / (2.0 * b)) * noise / margin + (2.0 * b + square) ** 2 * (norm / margin) ** 2 / (8.0 * b)
 
 
+@documented("Best b.")
 def best_selective_b(radius: float, norm: float, margin: float, noise: float = 0.0) -> float:
     """The b that makes `selective_perceptron` least: (R^2/2) sqrt(1 + 4 gamma N / (R^2 |u|^2)).
 
     Source: Cesa-Bianchi, Gentile and Zaniboni (2006).
-
-    Parameters
-    ----------
-    radius
-        R, the largest 2-norm of an instance z.
-    norm
-        Length of the comparator u.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-
-    Returns
-    -------
-    float
-        b.
 
     Examples
     --------

@@ -6,8 +6,7 @@ import math
 
 from linmax.bounds.additive import quadratic
 from linmax.bounds.arguments import above, amount, number
-
-__all__ = ["alma", "alma_noisy_printed", "alma_printed", "alma_separable", "alma_unprojected"]
+from linmax.bounds.documentation import documented
 
 
 def _alma(p: float, alpha: float, B: float | None, C: float) -> tuple[float, float, float, float]:
@@ -20,6 +19,7 @@ def _alma(p: float, alpha: float, B: float | None, C: float) -> tuple[float, flo
     return p, alpha, 1.0 / alpha if B is None else above("B", B, 0.0, 1.0), above("C", C, 0.0, 1.414)
 
 
+@documented(alpha="Share of the largest margin to reach, in (0, 1].")
 def alma_separable(
     p: float, margin: float, alpha: float = 1.0, B: float | None = None, C: float = math.sqrt(2.0)
 ) -> float:
@@ -38,24 +38,6 @@ def alma_separable(
 
     Source: derived here; smaller than `alma_printed`.
 
-    Parameters
-    ----------
-    p
-        Of the p-norm, >= 2.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    alpha
-        In (0, 1]: how much of the largest margin is aimed at.
-    B
-        Of the required margin, > 0; 1/alpha by default.
-    C
-        Of the step, > 0.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
-
     Examples
     --------
     >>> alma_separable(p=2, margin=0.5, C=1.0)
@@ -69,6 +51,7 @@ def alma_separable(
     return (p - 1.0) * (width + 1.0) ** 2 / (4.0 * C * C * margin**2) + width
 
 
+@documented(alpha="Share of the largest margin to reach, in (0, 1].")
 def alma(
     p: float,
     margin: float,
@@ -93,26 +76,6 @@ def alma(
 
     Source: derived here. See `alma_noisy_printed` for a smaller form that is often quoted, and false.
 
-    Parameters
-    ----------
-    p
-        Of the p-norm, >= 2.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    alpha
-        In (0, 1]: how much of the largest margin is aimed at.
-    B
-        Of the required margin, > 0; 1/alpha by default.
-    C
-        Of the step, > 0.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
-
     Examples
     --------
     >>> round(alma(p=2, margin=0.5, noise=1.0), 1)
@@ -127,6 +90,7 @@ def alma(
     return min(value, alma_separable(p, margin, alpha, B, C)) if noise == 0.0 else value
 
 
+@documented()
 def alma_unprojected(p: float, margin: float) -> float:
     """Updates of ALMA_p(1; C) without the projection, separable as in `alma_separable`: the largest M with
 
@@ -135,18 +99,6 @@ def alma_unprojected(p: float, margin: float) -> float:
     C cancels. Proof: u.theta >= gamma C/sqrt(p - 1) sum 1/sqrt(k), |theta|_p^2 <= C^2 sum 1/k.
 
     Source: derived here.
-
-    Parameters
-    ----------
-    p
-        Of the p-norm, >= 2.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -166,6 +118,7 @@ def alma_unprojected(p: float, margin: float) -> float:
     return max(1.0, bound)
 
 
+@documented(alpha="Share of the largest margin to reach, in (0, 1].")
 def alma_printed(p: float, margin: float, alpha: float) -> float:
     """ALMA_p(alpha; sqrt(8)/alpha, sqrt(2)) on separable instances, Gentile (2001) theorem 3(1).
 
@@ -174,20 +127,6 @@ def alma_printed(p: float, margin: float, alpha: float) -> float:
     `alma_separable` has A + 1 and A where this has A + 2, A = 8/alpha - 6, and so is smaller.
 
     Source: Gentile (2001), A new approximate maximal margin classification algorithm.
-
-    Parameters
-    ----------
-    p
-        Of the p-norm, >= 2.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    alpha
-        In (0, 1]: how much of the largest margin is aimed at.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -201,6 +140,7 @@ def alma_printed(p: float, margin: float, alpha: float) -> float:
     return 2.0 * (p - 1.0) / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
 
 
+@documented()
 def alma_noisy_printed(p: float, margin: float, noise: float, C: float = 1.0) -> float:
     """ALMA_p on any sequence, the form often quoted as Gentile (2001) theorem 3(2).
 
@@ -215,22 +155,6 @@ def alma_noisy_printed(p: float, margin: float, noise: float, C: float = 1.0) ->
     `alma`.
 
     Source: Gentile (2001), as others quote it.
-
-    Parameters
-    ----------
-    p
-        Of the p-norm, >= 2.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    C
-        Of the step, > 0.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Arguments of bounds, checked. Unlike in `linmax.util.checks`, infinity is an honest value here."""
+"""Checks of arguments of bounds. Unlike in `linmax.util.checks`, infinity is allowed here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Vector = npt.NDArray[np.float64]
 
 
 def number(name: str, value: float) -> float:
-    """Any number."""
+    """Require a number."""
     try:
         given = float(value)
     except (TypeError, ValueError):
@@ -23,7 +23,7 @@ def number(name: str, value: float) -> float:
 
 
 def amount(name: str, value: float) -> float:
-    """A number >= 0."""
+    """Require a number >= 0."""
     given = number(name, value)
     if given < 0.0:
         raise ValueError(f"{name} must be >= 0, got {value!r}; a loss, length or count is never negative")
@@ -31,7 +31,7 @@ def amount(name: str, value: float) -> float:
 
 
 def above(name: str, value: float, least: float, advice: float) -> float:
-    """A number > ``least``."""
+    """Require a number > ``least``."""
     given = number(name, value)
     if given <= least:
         raise ValueError(f"{name} must be > {least:g}, got {value!r}; try {advice:g}")
@@ -39,7 +39,7 @@ def above(name: str, value: float, least: float, advice: float) -> float:
 
 
 def fraction(name: str, value: float) -> float:
-    """A number between 0 and 1."""
+    """Require a number between 0 and 1."""
     given = number(name, value)
     if not 0.0 < given < 1.0:
         raise ValueError(f"{name} must lie between 0 and 1, got {value!r}; try 0.05")
@@ -47,7 +47,7 @@ def fraction(name: str, value: float) -> float:
 
 
 def count(name: str, value: float, least: int) -> float:
-    """A number >= ``least``."""
+    """Require a number >= ``least``."""
     given = number(name, value)
     if given < least:
         raise ValueError(f"{name} must be >= {least}, got {value!r}; try {least}")
@@ -55,12 +55,12 @@ def count(name: str, value: float, least: int) -> float:
 
 
 def comparator(u: npt.ArrayLike, signed: bool) -> Vector:
-    """Weights >= 0 that add up to 1, or ``signed`` ones whose magnitudes add up to 1 at most."""
+    """Require weights >= 0 with sum 1, or ``signed`` ones whose magnitudes sum to at most 1."""
     weights = np.asarray(u, dtype=float)
     if weights.ndim != 1 or weights.size == 0:
         raise ValueError(f"u must be one row of weights, got shape {weights.shape}; give a list of numbers")
     if not np.all(np.isfinite(weights)):
-        raise ValueError("u must be finite, got nan or infinity; leave out what is unknown")
+        raise ValueError("u must be finite, got nan or infinity; drop unknown weights")
     if not signed and weights.min() < 0.0:
         raise ValueError(f"u must be >= 0, got {weights.min():g}; use the balanced bound for weights of both signs")
     total = float(np.abs(weights).sum())
@@ -71,7 +71,7 @@ def comparator(u: npt.ArrayLike, signed: bool) -> Vector:
 
 
 def possible(margin: float, largest: float, noise: float) -> float:
-    """A margin that u.z can reach."""
+    """Require a margin that u.z can reach."""
     if noise == 0.0 and margin > largest * (1.0 + 1e-9):
         raise ValueError(
             f"margin must be <= {largest:g}, the most that u.z can be, got {margin:g}; give largest=max |z_i|"
@@ -80,7 +80,7 @@ def possible(margin: float, largest: float, noise: float) -> float:
 
 
 def lowest_point(value: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function with one valley is least: the best of a grid, then golden section around it."""
+    """Return the minimizer of a function with one valley: the best of a grid, then golden section around it."""
     grid = np.linspace(low, high, 201)[1:-1]
     values = [value(float(x)) for x in grid]
     at = int(np.argmin(values))

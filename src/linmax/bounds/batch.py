@@ -5,24 +5,12 @@ from __future__ import annotations
 import math
 
 from linmax.bounds.arguments import amount, count, fraction
-
-__all__ = [
-    "average_risk",
-    "average_risk_printed",
-    "selection_penalty",
-    "selection_risk",
-    "survival_error",
-    "survival_examples",
-    "survival_run",
-    "survival_run_printed",
-    "survival_run_unknown",
-    "two_phase_examples",
-    "voted_risk",
-]
+from linmax.bounds.documentation import documented
 
 
+@documented("Length of the run.")
 def survival_run(mistakes: int, error: float, failure: float) -> int:
-    """How many instances in a row a hypothesis must get right: ceil((1/eps) ln((M + 1)/delta)).
+    """Number of instances in a row that a hypothesis must get right: ceil((1/eps) ln((M + 1)/delta)).
 
     Conditions: a learner that changes only on mistakes and makes at most M; the first hypothesis with such
     a run has error at most eps = ``error`` with probability 1 - delta, delta = ``failure``.
@@ -31,20 +19,6 @@ def survival_run(mistakes: int, error: float, failure: float) -> int:
     and there are M + 1 hypotheses.
 
     Source: Littlestone (1989), From on-line to batch learning.
-
-    Parameters
-    ----------
-    mistakes
-        M, the mistakes that can be made.
-    error
-        epsilon, the error that is wanted, between 0 and 1.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    int
-        Length of the run.
 
     Examples
     --------
@@ -55,24 +29,11 @@ def survival_run(mistakes: int, error: float, failure: float) -> int:
     return math.ceil(math.log((mistakes_ + 1.0) / fraction("failure", failure)) / fraction("error", error))
 
 
+@documented("Number of instances.")
 def survival_examples(mistakes: int, error: float, failure: float) -> int:
-    """How many instances `survival_run` needs at most: (M + 1) runs.
+    """Largest number of instances that `survival_run` needs: (M + 1) runs.
 
     Source: Littlestone (1989), From on-line to batch learning.
-
-    Parameters
-    ----------
-    mistakes
-        M, the mistakes that can be made.
-    error
-        epsilon, the error that is wanted, between 0 and 1.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    int
-        Instances.
 
     Examples
     --------
@@ -82,24 +43,11 @@ def survival_examples(mistakes: int, error: float, failure: float) -> int:
     return (int(mistakes) + 1) * survival_run(mistakes, error, failure)
 
 
+@documented("Length of the run.")
 def survival_run_unknown(hypothesis: int, error: float, failure: float) -> int:
     """`survival_run` without knowing M: ceil((1/eps) ln(i(i + 1)/delta)) for the i-th hypothesis, i >= 1.
 
     Source: derived here.
-
-    Parameters
-    ----------
-    hypothesis
-        Which hypothesis it is: 1 for the first.
-    error
-        epsilon, the error that is wanted, between 0 and 1.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    int
-        Length of the run.
 
     Examples
     --------
@@ -110,6 +58,7 @@ def survival_run_unknown(hypothesis: int, error: float, failure: float) -> int:
     return math.ceil(math.log(i * (i + 1.0) / fraction("failure", failure)) / fraction("error", error))
 
 
+@documented("Length of the run.")
 def survival_run_printed(error: float, failure: float) -> int:
     """ceil((1/eps) ln(1/delta)), as theorem 9.1 of the lecture notes on linear learners prints it.
 
@@ -117,18 +66,6 @@ def survival_run_printed(error: float, failure: float) -> int:
     (`survival_run`). The notes also print M runs in all where M + 1 may be needed.
 
     Source: lecture notes on linear learners, theorem 9.1.
-
-    Parameters
-    ----------
-    error
-        epsilon, the error that is wanted, between 0 and 1.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    int
-        Length of the run.
 
     Examples
     --------
@@ -138,6 +75,7 @@ def survival_run_printed(error: float, failure: float) -> int:
     return math.ceil(math.log(1.0 / fraction("failure", failure)) / fraction("error", error))
 
 
+@documented("Error, at most 1.", run="Correct predictions in a row.")
 def survival_error(run: int, failure: float, mistakes: int | None = None, hypothesis: int = 1) -> float:
     """The error that a run of correct predictions guarantees, for all hypotheses at once: 1 - d^(1/run).
 
@@ -145,22 +83,6 @@ def survival_error(run: int, failure: float, mistakes: int | None = None, hypoth
     ``hypothesis``. Proof: a hypothesis of error e has a run of s or more with probability (1 - e)^s.
 
     Source: derived here.
-
-    Parameters
-    ----------
-    run
-        Correct predictions in a row.
-    failure
-        delta, the probability that the statement may fail.
-    mistakes
-        M, the mistakes that can be made, where that is known.
-    hypothesis
-        Which hypothesis it is: 1 for the first.
-
-    Returns
-    -------
-    float
-        The error, at most 1.
 
     Examples
     --------
@@ -177,6 +99,7 @@ def survival_error(run: int, failure: float, mistakes: int | None = None, hypoth
     return -math.expm1(math.log(share) / run_)
 
 
+@documented("Instances m1 to learn from and m2 to test with.")
 def two_phase_examples(mistakes: int, error: float, failure: float) -> tuple[int, int]:
     """Instances to learn and to test with in the two-phase conversion.
 
@@ -189,20 +112,6 @@ def two_phase_examples(mistakes: int, error: float, failure: float) -> tuple[int
     Proof: Chernoff's bounds; if all had larger error, m1 trials would make more than M mistakes.
 
     Source: after Littlestone (1989), who removes the ln M of the second phase.
-
-    Parameters
-    ----------
-    mistakes
-        M, the mistakes that can be made.
-    error
-        epsilon, the error that is wanted, between 0 and 1.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    tuple[int, int]
-        m1 to learn with, m2 to test with.
 
     Examples
     --------
@@ -218,6 +127,7 @@ def two_phase_examples(mistakes: int, error: float, failure: float) -> tuple[int
     return learn, math.ceil(32.0 / error * math.log(2.0 * (mistakes_ + 2.0) / failure))
 
 
+@documented("Bound on the mean risk, at most 1.")
 def average_risk(loss: float, trials: int, failure: float) -> float:
     """The mean risk of the hypotheses H_0..H_(n-1) used in n trials: M_n + sqrt(ln(1/delta) / (2n)).
 
@@ -230,20 +140,6 @@ def average_risk(loss: float, trials: int, failure: float) -> float:
     Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1, where the constant is four times
     larger.
 
-    Parameters
-    ----------
-    loss
-        Mean loss on-line.
-    trials
-        Number of trials.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    float
-        Bound on the mean risk, at most 1.
-
     Examples
     --------
     >>> round(average_risk(0.1, 1000, 0.05), 4), round(average_risk_printed(0.1, 1000, 0.05), 4)
@@ -252,24 +148,11 @@ def average_risk(loss: float, trials: int, failure: float) -> float:
     return min(1.0, amount("loss", loss) + math.sqrt(_deviation(trials, failure)))
 
 
+@documented("Bound on the mean risk, at most 1.")
 def average_risk_printed(loss: float, trials: int, failure: float) -> float:
     """`average_risk` as printed: M_n + sqrt((2/n) ln(1/delta)); true, but twice as far from M_n as needed.
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1.
-
-    Parameters
-    ----------
-    loss
-        Mean loss on-line.
-    trials
-        Number of trials.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    float
-        Bound on the mean risk, at most 1.
 
     Examples
     --------
@@ -283,6 +166,7 @@ def _deviation(trials: int, failure: float) -> float:
     return math.log(1.0 / fraction("failure", failure)) / (2.0 * count("trials", trials, 1))
 
 
+@documented("Penalty, infinite where nothing was tested.", tested="Number n - t of instances after the hypothesis.")
 def selection_penalty(trials: int, tested: int, failure: float) -> float:
     """Added to the error of H_t on the n - t instances after it: sqrt(ln(n(n + 1)/delta) / (2(n - t))).
 
@@ -290,20 +174,6 @@ def selection_penalty(trials: int, tested: int, failure: float) -> float:
     1 - delta/(n + 1).
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), section III.
-
-    Parameters
-    ----------
-    trials
-        Number of trials.
-    tested
-        n - t, the instances after the hypothesis.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    float
-        The penalty, infinite where nothing was tested.
 
     Examples
     --------
@@ -316,26 +186,13 @@ def selection_penalty(trials: int, tested: int, failure: float) -> float:
     return math.sqrt(math.log(n * (n + 1.0) / fraction("failure", failure)) / (2.0 * tested_))
 
 
+@documented("Bound on the risk, at most 1.")
 def selection_risk(loss: float, trials: int, failure: float) -> float:
     """The risk of the selected hypothesis: M_n + 6 sqrt(ln(2(n + 1)/delta) / n) with probability 1 - delta.
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), theorem 4; quoted, not derived here. The sum that was
     minimised, risk on the instances after it plus `selection_penalty`, is a bound of its own and usually
     far smaller.
-
-    Parameters
-    ----------
-    loss
-        Mean loss on-line.
-    trials
-        Number of trials.
-    failure
-        delta, the probability that the statement may fail.
-
-    Returns
-    -------
-    float
-        Bound on the risk, at most 1.
 
     Examples
     --------
@@ -349,6 +206,10 @@ def selection_risk(loss: float, trials: int, failure: float) -> float:
     )
 
 
+@documented(
+    "Bound on the expected error, at most 1.",
+    expected_bound="Expected bound of `perceptron_deviations` for one trial more.",
+)
 def voted_risk(trials: int, expected_bound: float) -> float:
     """Expected error of the voted Perceptron after n instances: 2/(n + 1) times its expected mistake bound.
 
@@ -356,18 +217,6 @@ def voted_risk(trials: int, expected_bound: float) -> float:
     for n + 1 of them. It is the voted hypothesis that has the guarantee; averaged weights have none.
 
     Source: Freund and Schapire (1999), corollary 1.
-
-    Parameters
-    ----------
-    trials
-        Number of trials.
-    expected_bound
-        Expected bound of `perceptron_deviations` for one trial more.
-
-    Returns
-    -------
-    float
-        Bound on the expected error, at most 1.
 
     Examples
     --------

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from linmax.bounds.arguments import amount, count, lowest_point, number
+from linmax.bounds.documentation import documented
 
-__all__ = ["bandit", "best_bandit_gamma", "told_share"]
 
-
-def told_share(classes: float, gamma: float) -> float:
-    """How probably the label of a trial that B would learn from comes to light."""
+def revealed_share(classes: float, gamma: float) -> float:
+    """Probability that the label of a trial that B would learn from is revealed."""
     return 1.0 if classes <= 2 else gamma / classes
 
 
+@documented(
+    "Bound on the expected mistakes; infinite where gamma is 0 and there are more than two classes.",
+    gamma="Share of trials in which a class is drawn at random, from 0 to 1.",
+)
 def bandit(
     bound: Callable[..., float], trials: int, classes: int, gamma: float, *, noise: float = 0.0, **known: Any
 ) -> float:
@@ -45,26 +48,6 @@ def bandit(
     algorithms for online multiclass prediction, whose Banditron adds k/gamma times as much at a k/gamma-th of the
     trials.
 
-    Parameters
-    ----------
-    bound
-        The bound of the rule, a function of `linmax.bounds`.
-    trials
-        T, the number of trials.
-    classes
-        k.
-    gamma
-        How often a class is drawn, from 0 to 1.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    known
-        The other arguments of ``bound``, by name.
-
-    Returns
-    -------
-    float
-        Bound on the expected mistakes; infinite where gamma is 0 and there are more than two classes.
-
     Examples
     --------
     >>> from linmax.bounds import perceptron
@@ -76,37 +59,20 @@ def bandit(
     T, k, gamma = count("trials", trials, 0), count("classes", classes, 2), number("gamma", gamma)
     if not 0.0 <= gamma <= 1.0:
         raise ValueError(f"gamma must lie from 0 to 1, got {gamma!r}; try 0.1")
-    share = told_share(k, gamma)
+    share = revealed_share(k, gamma)
     if share == 0.0:
         return math.inf
     wrong = 0.0 if gamma == 1.0 else (1.0 - gamma) * float(bound(noise=share * amount("noise", noise), **known)) / share
     return gamma * (1.0 - 1.0 / k) * T + wrong
 
 
+@documented("Best gamma.")
 def best_bandit_gamma(
     bound: Callable[..., float], trials: int, classes: int, *, noise: float = 0.0, **known: Any
 ) -> float:
     """The gamma that makes `bandit` least; 0 for two classes, which need no draws.
 
     Source: derived here; found by search.
-
-    Parameters
-    ----------
-    bound
-        The bound of the rule, a function of `linmax.bounds`.
-    trials
-        T, the number of trials.
-    classes
-        k.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    known
-        The other arguments of ``bound``, by name.
-
-    Returns
-    -------
-    float
-        gamma.
 
     Examples
     --------

@@ -8,10 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from linmax.bounds.arguments import Vector, above, amount, count, number
+from linmax.bounds.documentation import documented
 
-__all__ = ["arow", "passive_aggressive", "second_order_perceptron"]
 
-
+@documented(
+    "Bound on the mistakes.",
+    hinge="Hinge losses of u at margin 1, or their squares, summed.",
+    C="Largest step (PA-I), or weight of the loss (PA-II).",
+    squared="Whether the rule is PA-II.",
+)
 def passive_aggressive(
     radius: float, norm: float, hinge: float = 0.0, C: float = math.inf, squared: bool = False
 ) -> float:
@@ -26,24 +31,6 @@ def passive_aggressive(
     C = infinity is the plain PA rule, on separable instances: R^2 |u|^2.
 
     Source: Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), theorems 2, 4, 5.
-
-    Parameters
-    ----------
-    radius
-        R, the largest 2-norm of an instance z.
-    norm
-        Length of the comparator u.
-    hinge
-        Hinge losses of u at margin 1, or their squares, summed.
-    C
-        The largest step (PA-I), or the weight of the loss (PA-II).
-    squared
-        Whether it is PA-II.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes.
 
     Examples
     --------
@@ -66,6 +53,12 @@ def _quadratic_form(u: npt.ArrayLike, correlation: npt.ArrayLike) -> tuple[float
     return float(weights @ weights), float(weights @ matrix @ weights), np.linalg.eigvalsh(matrix).clip(0.0)
 
 
+@documented(
+    "Bound on the mistakes.",
+    hinge="Hinge losses of u at margin 1, summed.",
+    margin_updates="Number U of updates that were no mistakes.",
+    r="Parameter of the rule, > 0.",
+)
 def arow(u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_updates: int, r: float = 1.0) -> float:
     """Mistakes of AROW(r) with the full matrix.
 
@@ -77,24 +70,6 @@ def arow(u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_upda
     It needs the run itself: a bound after the event.
 
     Source: Crammer, Kulesza and Dredze (2009), Adaptive regularization of weight vectors, theorem 2.
-
-    Parameters
-    ----------
-    u
-        The comparator: weights that would be right, or nearly so.
-    correlation
-        The matrix sum z z' over the trials named above.
-    hinge
-        Hinge losses of u at margin 1, summed.
-    margin_updates
-        U, how many updates were no mistakes.
-    r
-        The rule's parameter, > 0.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes.
 
     Examples
     --------
@@ -108,6 +83,7 @@ def arow(u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_upda
     return math.sqrt(r * square + energy) * math.sqrt(logdet + extra) + hinge - extra
 
 
+@documented("Bound on the mistakes; infinite without a margin.", a="Parameter of the rule, > 0.")
 def second_order_perceptron(
     u: npt.ArrayLike, correlation: npt.ArrayLike, margin: float, noise: float = 0.0, a: float = 1.0
 ) -> float:
@@ -122,24 +98,6 @@ def second_order_perceptron(
     covered.
 
     Source: Cesa-Bianchi, Conconi and Gentile (2005), A second-order Perceptron algorithm, theorem 3.1.
-
-    Parameters
-    ----------
-    u
-        The comparator: weights that would be right, or nearly so.
-    correlation
-        The matrix sum z z' over the trials named above.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    a
-        The rule's parameter, > 0.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes; infinite without a margin.
 
     Examples
     --------

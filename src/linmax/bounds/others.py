@@ -7,37 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from linmax.bounds.arguments import above, amount, count, fraction, lowest_point, number
-
-__all__ = [
-    "adaptive_coverage",
-    "best_beta",
-    "best_share_rate",
-    "elimination",
-    "exponentiated_gradient",
-    "fixed_share",
-    "most_restarts",
-    "recycling",
-    "voting",
-    "weighted_majority",
-]
+from linmax.bounds.documentation import documented
 
 
+@documented("Bound on the mistakes.", negated="Whether the literals are x and 1 - x.")
 def elimination(n: int, negated: bool = False) -> float:
     """Mistakes of the elimination algorithm on disjunctions: n; n + 1 with 2n literals (the first removes n).
 
     Source: Valiant (1984); Littlestone (1988).
-
-    Parameters
-    ----------
-    n
-        Number of attributes.
-    negated
-        Whether the literals are x and 1 - x.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes.
 
     Examples
     --------
@@ -47,6 +24,12 @@ def elimination(n: int, negated: bool = False) -> float:
     return count("n", n, 1) + (1.0 if negated else 0.0)
 
 
+@documented(
+    "Bound on the total square loss.",
+    loss="Square loss of the comparator, summed.",
+    span="Length of the interval in which attributes lie.",
+    c="Factor of the rate c/span^2, between 0 and 2.",
+)
 def exponentiated_gradient(learned: float, loss: float, span: float, c: float) -> float:
     """Total square loss of EG with rate c/span^2 on the simplex.
 
@@ -58,22 +41,6 @@ def exponentiated_gradient(learned: float, loss: float, span: float, c: float) -
     EG+- with total weight U is EG on [Ux, -Ux]: span = 2 U max|x_i|.
 
     Source: Kivinen and Warmuth (1997), theorem 5.10 in another parametrisation.
-
-    Parameters
-    ----------
-    learned
-        The comparator's `divergence`.
-    loss
-        Square loss of the comparator, summed.
-    span
-        Length of the interval in which attributes lie.
-    c
-        Of the rate c/span^2, between 0 and 2.
-
-    Returns
-    -------
-    float
-        Bound on the total square loss.
 
     Examples
     --------
@@ -87,6 +54,7 @@ def exponentiated_gradient(learned: float, loss: float, span: float, c: float) -
     return 2.0 / (2.0 - c) * loss + span**2 / c * learned
 
 
+@documented("Bound on the mistakes.", beta="Factor by which a mistake reduces the weight of a member, between 0 and 1.")
 def weighted_majority(members: int, best: float, beta: float = 0.5) -> float:
     """Mistakes of the weighted majority of whole algorithms, each weighted by beta^(its mistakes).
 
@@ -95,20 +63,6 @@ def weighted_majority(members: int, best: float, beta: float = 0.5) -> float:
     Holds for any number of classes: on a mistake the label had at most half of the weight.
 
     Source: Littlestone and Warmuth (1994).
-
-    Parameters
-    ----------
-    members
-        Number of members.
-    best
-        Mistakes of the best member.
-    beta
-        Between 0 and 1: the factor by which a member loses weight for a mistake.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes.
 
     Examples
     --------
@@ -119,22 +73,11 @@ def weighted_majority(members: int, best: float, beta: float = 0.5) -> float:
     return (math.log(members_) - best * math.log(beta)) / math.log(2.0 / (1.0 + beta))
 
 
+@documented("Best beta.")
 def best_beta(members: int, best: float) -> float:
     """The beta that makes `weighted_majority` least when the best member makes ``best`` mistakes.
 
     Source: Littlestone and Warmuth (1994).
-
-    Parameters
-    ----------
-    members
-        Number of members.
-    best
-        Mistakes of the best member.
-
-    Returns
-    -------
-    float
-        beta.
 
     Examples
     --------
@@ -145,10 +88,16 @@ def best_beta(members: int, best: float) -> float:
     return lowest_point(lambda beta: weighted_majority(members, best, beta), 1e-9, 1.0 - 1e-9)
 
 
+@documented(
+    "Bound on the regret, in nats for log loss.",
+    share="Part alpha of its weight that each member gives away after a trial.",
+    rate="Rate eta with which the loss is mixable: 1 for log loss.",
+    first="First weight of the member with which the sequence begins; 1/m by default.",
+)
 def fixed_share(
     members: int, trials: int, switches: int, share: float, rate: float = 1.0, first: float | None = None
 ) -> float:
-    """How much more log loss fixed share has than any sequence of members that switches so often.
+    """Regret of fixed share: its log loss minus that of any sequence of members with this many switches.
 
     Conditions: the mixture predicts sum w_i P_i(.); after the label each w_i is multiplied by P_i(label) and all are
     normalised; then every member gives the part alpha = ``share`` of its weight to the m - 1 others, in equal parts.
@@ -168,26 +117,6 @@ def fixed_share(
     (1/m) (alpha/(m - 1))^s (1 - alpha)^(T - 1 - s).
 
     Source: Herbster and Warmuth (1998), Tracking the best expert.
-
-    Parameters
-    ----------
-    members
-        Number of members.
-    trials
-        Number of trials.
-    switches
-        How often the sequence of members changes its member.
-    share
-        alpha, the part of its weight that each member gives away after a trial.
-    rate
-        eta, with which the loss is mixable: 1 for log loss.
-    first
-        The first weight of the member with which the sequence begins; 1/m by default.
-
-    Returns
-    -------
-    float
-        Bound on the regret, in nats for log loss.
 
     Examples
     --------
@@ -213,22 +142,11 @@ def fixed_share(
     return cost / rate
 
 
+@documented("Share of the weight to give away.")
 def best_share_rate(trials: int, switches: int) -> float:
     """The share that makes `fixed_share` least: s/(T - 1).
 
     Source: Herbster and Warmuth (1998).
-
-    Parameters
-    ----------
-    trials
-        Number of trials.
-    switches
-        How often the sequence of members changes its member.
-
-    Returns
-    -------
-    float
-        The share.
 
     Examples
     --------
@@ -241,30 +159,15 @@ def best_share_rate(trials: int, switches: int) -> float:
     return s / (T - 1.0)
 
 
+@documented("Bound on the updates.", uses="Largest number of updates that one instance may cause.")
 def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **known: Any) -> float:
-    """All updates of a recycling learner, on stored instances too: the base bound with noise ``uses`` * N.
+    """Updates of a recycling learner, including those on stored instances: the base bound with noise ``uses`` * N.
 
     Conditions: an instance may cause at most ``uses`` updates in all; ``bound`` is the base rule's,
     ``known`` the rest of its arguments.
 
     Source: Mesterharm and Hsu; the instances that cause updates form a sequence in which each occurs
     ``uses`` times at most.
-
-    Parameters
-    ----------
-    bound
-        The bound of the rule inside, a function of this module.
-    uses
-        How many updates one instance may cause.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    known
-        The other arguments of ``bound``, by name.
-
-    Returns
-    -------
-    float
-        Bound on the updates.
 
     Examples
     --------
@@ -275,6 +178,11 @@ def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **k
     return float(bound(noise=count("uses", uses, 1) * amount("noise", noise), **known))
 
 
+@documented(
+    "Bound on the mistakes.",
+    mistakes="Mistakes M of the basic algorithm.",
+    restarts="Number of restarts of the vote, see `most_restarts`.",
+)
 def voting(mistakes: float, restarts: int) -> float:
     """Mistakes of voting over hypotheses that falls back on its basic algorithm: 2 M + restarts + 1.
 
@@ -286,18 +194,6 @@ def voting(mistakes: float, restarts: int) -> float:
 
     Source: Mesterharm and Hsu.
 
-    Parameters
-    ----------
-    mistakes
-        M, the mistakes of the basic algorithm.
-    restarts
-        How often the vote restarts, see `most_restarts`.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes.
-
     Examples
     --------
     >>> voting(mistakes=50, restarts=2)
@@ -306,22 +202,11 @@ def voting(mistakes: float, restarts: int) -> float:
     return 2.0 * amount("mistakes", mistakes) + count("restarts", restarts, 0) + 1.0
 
 
+@documented("Largest number of restarts.", wait="Wait d before the first restart.")
 def most_restarts(trials: int, wait: int) -> int:
-    """How often voting can restart when the wait doubles each time: floor(lg(trials/wait + 1)).
+    """Largest number of restarts of voting when the wait doubles each time: floor(lg(trials/wait + 1)).
 
     Source: Mesterharm and Hsu.
-
-    Parameters
-    ----------
-    trials
-        Number of trials.
-    wait
-        d, the wait before the first restart.
-
-    Returns
-    -------
-    int
-        The largest number of restarts.
 
     Examples
     --------
@@ -332,8 +217,13 @@ def most_restarts(trials: int, wait: int) -> int:
     return (trials_ // wait_ + 1).bit_length() - 1
 
 
+@documented(
+    "Largest distance, for every sequence.",
+    step="Size g of a step of the levels, > 0.",
+    miss="Desired share a of misses.",
+)
 def adaptive_coverage(trials: int, step: float, miss: float = 0.1) -> float:
-    """How far the share of misses of adaptive conformal inference can be from that asked for:
+    """Largest distance of the share of misses of adaptive conformal inference from the desired one:
     (max(a, 1 - a) + g) / (T g).
 
     Conditions: the sets of T trials have the levels a_1 = a = ``miss``, a_{t+1} = a_t + g (a - e_t), e_t being 1 if the
@@ -341,20 +231,6 @@ def adaptive_coverage(trials: int, step: float, miss: float = 0.1) -> float:
     1 or more none. For every sequence of trials, whoever chose it, and any scores.
 
     Source: Gibbs and Candes (2021), proposition 4.1: the levels stay within [-g, 1 + g], and their sum telescopes.
-
-    Parameters
-    ----------
-    trials
-        T, the number of trials.
-    step
-        g, by how much levels move, > 0.
-    miss
-        a, the share of misses that is asked for.
-
-    Returns
-    -------
-    float
-        The largest distance, for every sequence.
 
     Examples
     --------

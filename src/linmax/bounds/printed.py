@@ -7,11 +7,11 @@ import math
 import numpy.typing as npt
 
 from linmax.bounds.arguments import amount, count, number, possible
+from linmax.bounds.documentation import documented
 from linmax.bounds.zero_threshold import divergence_balanced
 
-__all__ = ["balanced_printed", "committee_printed", "winnow_printed"]
 
-
+@documented(n="Number of sub-experts.")
 def committee_printed(n: int, margin: float) -> float:
     """Mesterharm (2001) 4.2 on WMA for linear thresholds: 2 ln(n)/delta^2 for alpha = (1 - delta)^(-1/2).
 
@@ -20,18 +20,6 @@ def committee_printed(n: int, margin: float) -> float:
     printed alpha the factor is not 2 but up to 2.67 (`multiplicative` gives it exactly).
 
     Source: Mesterharm (2001), section 4.2.
-
-    Parameters
-    ----------
-    n
-        Number of sub-experts.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -42,6 +30,7 @@ def committee_printed(n: int, margin: float) -> float:
     return math.inf if margin <= 0.0 else 2.0 * math.log(n_) / margin**2
 
 
+@documented(norm="1-norm of the comparator u.")
 def winnow_printed(n: int, norm: float, largest: float, margin: float) -> float:
     """2 ln(2n) |u|_1^2 max|x|_inf^2 / gamma^2, theorem 6.4 of the lecture notes on linear learners.
 
@@ -49,22 +38,6 @@ def winnow_printed(n: int, norm: float, largest: float, margin: float) -> float:
     fix r = 1, for which nothing holds in general. `balanced` with `best_alpha` is at most this.
 
     Source: lecture notes on linear learners, theorem 6.4.
-
-    Parameters
-    ----------
-    n
-        Number of attributes.
-    norm
-        1-norm of the comparator u.
-    largest
-        X, the largest magnitude of a coordinate of z.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------
@@ -76,6 +49,7 @@ def winnow_printed(n: int, norm: float, largest: float, margin: float) -> float:
     return math.inf if margin <= 0.0 else 2.0 * math.log(2.0 * n_) * size**2 / margin**2
 
 
+@documented(u="Comparator; its magnitudes sum to 1 at most.")
 def balanced_printed(u: npt.ArrayLike, margin: float, noise: float = 0.0) -> float:
     """Balanced Winnow as Mesterharm and Hsu print it, their (1), "for alpha = 1 + delta".
 
@@ -86,20 +60,6 @@ def balanced_printed(u: npt.ArrayLike, margin: float, noise: float = 0.0) -> flo
     1.47 to 2, not by 1.35.
 
     Source: Mesterharm and Hsu, (1).
-
-    Parameters
-    ----------
-    u
-        The comparator; its magnitudes sum to 1 at most.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
 
     Examples
     --------

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from linmax.bounds.arguments import above, amount, count, lowest_point, number
-
-__all__ = ["best_winnow2_alpha", "winnow1_disjunction", "winnow2", "winnow2_disjunction", "winnow2_printed"]
+from linmax.bounds.documentation import documented
 
 
 def _promotions(k: float, alpha: float, threshold: float) -> float:
@@ -22,6 +21,7 @@ def _threshold_form(n: float, alpha: float, threshold: float | None) -> tuple[fl
     return n, alpha, theta
 
 
+@documented("Bound on the mistakes; infinite where nothing can be promised.")
 def winnow1_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | None = None) -> float:
     """Mistakes of Winnow1 (demotion sets weights to 0): monotone disjunctions of k of n attributes in {0, 1}.
 
@@ -31,22 +31,6 @@ def winnow1_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | N
     attributes: use the 2n attributes x and 1 - x.
 
     Source: Littlestone (1988), theorem 7.
-
-    Parameters
-    ----------
-    k
-        Number of relevant attributes.
-    n
-        Number of attributes.
-    alpha
-        Factor of the multiplicative steps, > 1.
-    threshold
-        theta; n by default.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes; infinite where nothing can be promised.
 
     Examples
     --------
@@ -58,6 +42,7 @@ def winnow1_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | N
     return alpha * _promotions(k, alpha, theta) + n_ / theta
 
 
+@documented("Bound on the mistakes; infinite where nothing can be promised.")
 def winnow2_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | None = None) -> float:
     """Mistakes of Winnow2 (demotion divides by alpha): monotone disjunctions of k of n attributes in {0, 1}.
 
@@ -69,22 +54,6 @@ def winnow2_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | N
 
     Source: Littlestone (1988); lecture notes on Winnow, theorem 2.
 
-    Parameters
-    ----------
-    k
-        Number of relevant attributes.
-    n
-        Number of attributes.
-    alpha
-        Factor of the multiplicative steps, > 1.
-    threshold
-        theta; n by default.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes; infinite where nothing can be promised.
-
     Examples
     --------
     >>> round(winnow2_disjunction(k=5, n=1000), 4)
@@ -95,6 +64,10 @@ def winnow2_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | N
     return (1.0 + alpha) * _promotions(k, alpha, theta) + alpha * n_ / ((alpha - 1.0) * theta)
 
 
+@documented(
+    "Bound on the mistakes; infinite where nothing can be promised.",
+    margin="Margin delta: mu.x <= 1 - delta on negatives.",
+)
 def winnow2(n: int, total: float, margin: float, alpha: float, threshold: float | None = None) -> float:
     """Mistakes of Winnow2 on any target with a gap, attributes in {0, 1}.
 
@@ -110,24 +83,6 @@ def winnow2(n: int, total: float, margin: float, alpha: float, threshold: float 
     r of k attributes: total = k/r, delta = 1/r. A disjunction (delta = 1) gives `winnow2_disjunction`.
 
     Source: derived here, after Littlestone (1988).
-
-    Parameters
-    ----------
-    n
-        Number of attributes.
-    total
-        Sum of the target's weights mu.
-    margin
-        delta: mu.x <= 1 - delta on negatives.
-    alpha
-        Factor of the multiplicative steps, > 1.
-    threshold
-        theta; n by default.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes; infinite where nothing can be promised.
 
     Examples
     --------
@@ -147,26 +102,11 @@ def winnow2(n: int, total: float, margin: float, alpha: float, threshold: float 
     return (1.0 + alpha) * promotions + demotions
 
 
+@documented("Best alpha.", margin="Margin delta: mu.x <= 1 - delta on negatives.")
 def best_winnow2_alpha(n: int, total: float, margin: float, threshold: float | None = None) -> float:
     """The alpha that makes `winnow2` least.
 
     Source: derived here.
-
-    Parameters
-    ----------
-    n
-        Number of attributes.
-    total
-        Sum of the target's weights mu.
-    margin
-        delta: mu.x <= 1 - delta on negatives.
-    threshold
-        theta; n by default.
-
-    Returns
-    -------
-    float
-        alpha.
 
     Examples
     --------
@@ -187,6 +127,10 @@ def best_winnow2_alpha(n: int, total: float, margin: float, threshold: float | N
     return 1.0 + math.exp(lowest_point(value, math.log(least), top))
 
 
+@documented(
+    "Bound on the mistakes; infinite where nothing can be promised.",
+    margin="Margin delta: mu.x <= 1 - delta on negatives.",
+)
 def winnow2_printed(n: int, total: float, margin: float, threshold: float | None = None) -> float:
     """Winnow2 on any target with a gap, as Littlestone (1988) prints it for alpha = 1 + delta/2.
 
@@ -195,22 +139,6 @@ def winnow2_printed(n: int, total: float, margin: float, threshold: float | None
     r of k with theta = n: 8r^2 + 5k + 14kr ln n. `winnow2` (attributes in {0, 1}) is about half of it.
 
     Source: Littlestone (1988), Learning quickly when irrelevant attributes abound.
-
-    Parameters
-    ----------
-    n
-        Number of attributes.
-    total
-        Sum of the target's weights mu.
-    margin
-        delta: mu.x <= 1 - delta on negatives.
-    threshold
-        theta; n by default.
-
-    Returns
-    -------
-    float
-        Bound on the mistakes; infinite where nothing can be promised.
 
     Examples
     --------

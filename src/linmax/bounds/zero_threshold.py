@@ -13,39 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from linmax.bounds.arguments import Vector, above, amount, comparator, number, possible
-
-__all__ = [
-    "balanced",
-    "best_alpha",
-    "divergence",
-    "divergence_balanced",
-    "log_growth",
-    "multiplicative",
-]
-
+from linmax.bounds.documentation import documented
 
 LARGEST_RATE = math.log(1e299)
 """Beyond this alpha = exp(rate) leaves the range of floats."""
 
 
+@documented("Divergence, >= 0, in nats.", u="Comparator, >= 0, with sum 1.")
 def divergence(u: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
     """sum u_i ln(u_i/w_i) + ln sum w_i: what a multiplicative rule with first weights w must learn.
 
     Conditions: u >= 0, sum u_i = 1; w = ``start`` is 1 by default. At most ln n when all w_i are equal.
 
     Source: Littlestone (1989), Mistake bounds and logarithmic linear-threshold learning algorithms.
-
-    Parameters
-    ----------
-    u
-        The comparator, >= 0, with sum 1.
-    start
-        The first weights, > 0; 1 by default.
-
-    Returns
-    -------
-    float
-        The divergence, >= 0, in nats.
 
     Examples
     --------
@@ -61,6 +41,7 @@ def divergence(u: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
     return _relative_entropy(weights, first / float(first.sum()))
 
 
+@documented("Divergence, >= 0, in nats.", u="Comparator; its magnitudes sum to 1 at most.")
 def divergence_balanced(u: npt.ArrayLike) -> float:
     """The least `divergence` of u+ >= 0, u- >= 0 over the 2n attributes x and -x, u+ - u- = u, sum (u+ + u-) = 1.
 
@@ -69,16 +50,6 @@ def divergence_balanced(u: npt.ArrayLike) -> float:
     for all i: then u+_i + u-_i = sqrt(u_i^2 + s^2), with s such that these add up to 1. u = 0 has nothing to learn.
 
     Source: derived here, after Littlestone (1989).
-
-    Parameters
-    ----------
-    u
-        The comparator; its magnitudes sum to 1 at most.
-
-    Returns
-    -------
-    float
-        The divergence, >= 0, in nats.
 
     Examples
     --------
@@ -125,26 +96,13 @@ def _shared(magnitudes: Vector) -> float:
     return s
 
 
+@documented("Growth, >= 0.", rate="Logarithm of alpha.")
 def log_growth(rate: float, thickness: float, largest: float) -> float:
     """ln(cosh(X r) + (tau/X) sinh(X r)): what one update can add to the logarithm of the total weight.
 
     r = ``rate`` = ln alpha, X = ``largest`` >= |z_i|, tau = ``thickness``.
 
     Source: derived here; the one inequality behind `multiplicative` and `balanced`.
-
-    Parameters
-    ----------
-    rate
-        ln alpha.
-    thickness
-        tau: the rule also updates where w.z <= tau sum(w).
-    largest
-        X, the largest magnitude of a coordinate of z.
-
-    Returns
-    -------
-    float
-        The growth, >= 0.
 
     Examples
     --------
@@ -172,6 +130,7 @@ def from_divergence(
     return math.inf if gain <= 0.0 else (learned + noise * rate) / gain
 
 
+@documented(u="Comparator, >= 0, with sum 1.")
 def multiplicative(
     u: npt.ArrayLike,
     margin: float,
@@ -196,28 +155,6 @@ def multiplicative(
 
     Source: derived here by Littlestone's potential argument; valid for every alpha.
 
-    Parameters
-    ----------
-    u
-        The comparator, >= 0, with sum 1.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    alpha
-        Factor of the multiplicative steps, > 1.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    start
-        The first weights, > 0; 1 by default.
-    thickness
-        tau: the rule also updates where w.z <= tau sum(w).
-    largest
-        X, the largest magnitude of a coordinate of z.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
-
     Examples
     --------
     >>> target = [1 / 3, 1 / 3, 1 / 3] + [0] * 1997
@@ -227,6 +164,7 @@ def multiplicative(
     return from_divergence(divergence(u, start), margin, alpha, noise, thickness, largest)
 
 
+@documented(u="Comparator; its magnitudes sum to 1 at most.")
 def balanced(
     u: npt.ArrayLike,
     margin: float,
@@ -247,26 +185,6 @@ def balanced(
 
     Source: derived here; the exact form behind `balanced_printed`.
 
-    Parameters
-    ----------
-    u
-        The comparator; its magnitudes sum to 1 at most.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    alpha
-        Factor of the multiplicative steps, > 1.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    thickness
-        tau: the rule also updates where w.z <= tau sum(w).
-    largest
-        X, the largest magnitude of a coordinate of z.
-
-    Returns
-    -------
-    float
-        Bound on the updates; infinite where nothing can be promised.
-
     Examples
     --------
     A disjunction of 5 among 99 attributes and a constant, margin 1/11:
@@ -278,6 +196,7 @@ def balanced(
     return from_divergence(divergence_balanced(u), margin, alpha, noise, thickness, largest)
 
 
+@documented("Best alpha.")
 def best_alpha(
     learned: float, margin: float, noise: float = 0.0, thickness: float = 0.0, largest: float = 1.0
 ) -> float:
@@ -291,24 +210,6 @@ def best_alpha(
     trial is an update, the bound only decreases with alpha.
 
     Source: derived here.
-
-    Parameters
-    ----------
-    learned
-        The comparator's `divergence`.
-    margin
-        gamma or delta: by how much the comparator u is right, u.z >= margin.
-    noise
-        N, the hinge loss of u: the sum over trials of max(0, margin - u.z).
-    thickness
-        tau: the rule also updates where w.z <= tau sum(w).
-    largest
-        X, the largest magnitude of a coordinate of z.
-
-    Returns
-    -------
-    float
-        alpha.
 
     Examples
     --------
