@@ -474,3 +474,39 @@ def test_show_any_file(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "data.vw"]) == 2
     assert main(["predict", "l", "data.vw"]) == 2
     assert "l holds a 'learner' of classes, not of candidates" in capsys.readouterr().err
+
+
+def test_continuous_labels_are_refused_unless_they_are_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.csv").write_text("x,price\n" + "".join(f"{i % 7},{i * 0.37:.2f}\n" for i in range(300)))
+    learn = ["learn", "d.csv", "--learner", "perceptron", "--quiet"]
+    assert main(learn) == 2
+    message = capsys.readouterr().err
+    assert "labels must be classes, got 300 different ones in 300 rows, such as 0 and 110.63" in message
+    assert "pass --numeric-classes" in message
+    assert main([*learn, "--numeric-classes"]) == 0
+
+
+def test_data_of_one_class_are_pointed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.csv").write_text("x,label\n1,spam\n2,spam\n")
+    assert main(["learn", "d.csv", "--learner", "perceptron", "--quiet"]) == 0
+    assert "All labels are 'spam'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "svmlight", "vw"])
+def test_labels_may_be_integers_beyond_64_bits(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"csv": "{x},{y}", "jsonl": '{{"x": {x}, "label": {y}}}', "svmlight": "{y} 1:{x}", "vw": "{y} | x:{x}"}[kind]
+    rows = "".join(row.format(x=2 * (i % 2) - 1, y=10**30 + i % 2) + "\n" for i in range(40))
+    Path("d").write_text("x,label\n" * (kind == "csv") + rows)
+    assert main(["learn", "d", "--format", kind, "--learner", "perceptron", "--quiet", "--model", "m"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "m", "d"]) == 0
+    assert capsys.readouterr().out.split()[:2] == [str(10**30), str(10**30 + 1)]

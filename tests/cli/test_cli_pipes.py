@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -50,6 +52,7 @@ def said(process: subprocess.Popen[bytes], text: str = "") -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(text.encode())
+    assert select.select([process.stdout], [], [], SECONDS)[0], f"no answer to {text!r}"
     return process.stdout.readline()
 
 
@@ -75,6 +78,54 @@ def test_lines_are_answered_while_learning_and_from_a_packed_pipe(model: Path) -
         process.stdin.write(gzip.compress(b"|f x\n|f w\n"))
         assert said(process) == b"a\n"
         assert said(process) == b"b\n"
+
+
+# For each format: what comes before the rows, a row of either class with its label, and without.
+SLOW = {
+    "vw": ("", ["a |f x y\n", "b |f z w\n"], ["|f x y\n", "|f z w\n"]),
+    "svmlight": ("", ["1 1:1 2:1\n", "2 3:1 4:1\n"], ["1:1 2:1\n", "3:1 4:1\n"]),
+    "text": ("", ["a\tred apple\n", "b\tgreen pear\n"], ["red apple\n", "green pear\n"]),
+    "csv": ("x,y,label\n", ["1,0,a\n", "0,1,b\n"], ["1,0,\n", "0,1,\n"]),
+    "tsv": ("x\ty\tlabel\n", ["1\t0\ta\n", "0\t1\tb\n"], ["1\t0\t\n", "0\t1\t\n"]),
+    "jsonl": ("", ['{"class": "a", "x": 1}\n', '{"class": "b", "z": 1}\n'], ['{"x": 1}\n', '{"z": 1}\n']),
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_the_first_line_is_answered_before_the_second_in_every_format(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before, labelled, others = SLOW[kind]
+    fast = ["--format", kind, "--learner", "perceptron", "--quiet"]
+    with running("learn", "-", "--predictions", "-", "--model", "m", *fast) as process:
+        assert said(process, before + labelled[0]) == b"\n"  # no class is known
+        first, second = (b"1\n", b"2\n") if kind == "svmlight" else (b"a\n", b"b\n")
+        assert said(process, labelled[1]) == first
+        for _ in range(5):
+            said(process, labelled[0])
+            said(process, labelled[1])
+        process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    with running("predict", "m", "-", "--format", kind, "--json", "figures") as process:
+        assert said(process, before + others[0]) == first
+        time.sleep(0.7)  # longer than a pipe is waited for
+        assert said(process, labelled[1]) == second
+        assert said(process, labelled[0]) == first
+        process.communicate(timeout=SECONDS)
+    figures = json.loads(Path("figures").read_text())
+    assert (figures["lines"], figures["labelled"], figures["mistakes"]) == (3, 2, 0), "labels that come later count"
+
+
+def test_a_text_before_a_tab_is_a_label_only_if_it_can_be_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data.tsv").write_text("good fruit\tred apple\nbad fruit\tgreen pear\n" * 9)
+    fast = ["--format", "text", "--learner", "perceptron", "--quiet"]
+    assert main(["learn", "data.tsv", "--model", "m", *fast]) == 0
+    Path("new.tsv").write_text("good fruit\tred apple\nred apple\tsweet\nplum\tred apple\n")
+    assert main(["predict", "m", "new.tsv", "--json", "figures"]) == 0
+    figures = json.loads(Path("figures").read_text())
+    assert (figures["lines"], figures["labelled"], figures["mistakes"]) == (3, 2, 1)
 
 
 def test_a_table_waits_for_its_first_rows_only() -> None:

@@ -80,6 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {SCALINGS_TEXT} (default: auto)")
     add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
     add("--memory", metavar="SIZE", help="a budget for names and weights, such as 500MB (default: none)")
+    add("--numeric-classes", action="store_true", help="learn even if labels look like continuous values")
     add("--no-thresholds", action="store_true", help="leave out the constant attribute")
     add(
         "--candidates",

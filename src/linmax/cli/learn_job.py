@@ -43,7 +43,6 @@ class LearnJob:
     output: Predictions | None = None
     resumed: bool = False
     noted: bool = False
-    warned: bool = False
     crowded: bool = False
     kept_pass: int | None = None  # the pass that the model is from, if not the last
     runs: Runs = field(init=False)
@@ -183,8 +182,8 @@ class LearnJob:
         predicted = self.work.play(batch)
         assert self.stream is not None
         self.work.kind = self.stream.format
-        self._warn()
         self.rows += len(batch)
+        self._refuse_continuous()
         self._tell_crowded()
         self.heaviest = max(self.heaviest, float(batch.importance.max(initial=0.0)))
         if len(self.work.passes) == 1:
@@ -224,20 +223,20 @@ class LearnJob:
             return ""
         return f"Weights beyond {most:g} count as {most:g} for this learner; the largest is {self.heaviest:g}."
 
-    def _warn(self) -> None:
-        """Say once that labels look like numbers to be predicted rather than classes."""
+    def _refuse_continuous(self) -> None:
+        """Stop when labels look like numbers to be predicted rather than classes, unless told to continue."""
         names = self.work.model.labels.names
-        if self.warned or len(names) < SUSPICIOUS or 2 * len(names) < self.rows:
+        if self.arguments.numeric_classes or len(names) < SUSPICIOUS or 2 * len(names) < self.rows:
             return
         from linmax.io.schema import is_number
 
         numbers = [name for name in names if is_number(name)]
         if 2 * len(numbers) > len(names):
-            self.warned = True
-            told = (
-                f"Warning: {len(names):,} different labels, such as {numbers[0]} and {numbers[-1]}; is this regression?"
+            raise ValueError(
+                f"labels must be classes, got {len(names):,} different ones in {self.rows:,} rows, such as "
+                f"{numbers[0]} and {numbers[-1]}; these look like continuous values (regression). Check --label, or "
+                "pass --numeric-classes to learn each as a class"
             )
-            self.screen.print(f"{told} Each label is a class here.", soft_wrap=True)
 
     def _keep(self) -> None:
         written = 0 if self.output is None else self.output.sync()
@@ -366,6 +365,14 @@ class LearnJob:
         if figures["unlabelled"]:
             were = "was" if figures["unlabelled"] == 1 else "were"
             self.screen.print(f"{_many(figures['unlabelled'], 'line')} without a label {were} predicted only.")
+        if figures["classes"] == 1 and figures["trials"]:
+            only = self.work.model.classes[0]
+            self.screen.print(
+                f"All labels are {only!r}: there is nothing to tell apart. A classifier requires two classes or more; "
+                "check the label (--label), or add rows of other classes.",
+                soft_wrap=True,
+                markup=False,
+            )
         if told := _like_missing(self.work.model.classes):
             self.screen.print(told, soft_wrap=True, markup=False)
         for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:

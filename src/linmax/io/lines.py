@@ -143,13 +143,13 @@ class LineReader:
         return True
 
     def _sample(self) -> None:
-        """Read until there are the lines that the format wants to look at, or a pipe makes a long pause after two."""
+        """Read the lines that the format wants to see; from a pipe that pauses, those up to the first row."""
         assert self.format is not None
         assert self._source is not None
-        wanted = 0 if self.format.settled else self.format.sample
+        wanted, first = self.format.lines_wanted(), self.format.first_row
         while wanted and self._filled < self.options.block:
             lines = int((self._block[: self._filled] == parsing.NEWLINE).sum())
-            if lines >= wanted or (lines > 1 and not self._source.ready(PIPE_PATIENCE)) or not self._fill():
+            if lines >= wanted or (lines >= first and not self._source.ready(PIPE_PATIENCE)) or not self._fill():
                 break
 
     def _made(self) -> LineFormat:
@@ -347,7 +347,7 @@ class LineReader:
         assert self.format is not None
         settled = self.format.settled
         if "reading" not in settled:
-            settled["reading"] = {"format": self.kind, **self.options.remembered()}
+            settled["reading"] = {"format": self.kind, **self.options.remembered(), **self.format.learned_keys()}
         return settled
 
     def remarks(self) -> list[str]:

@@ -67,6 +67,8 @@ class ReadOptions:
         Whether rows may come without labels, as when they are to be predicted.
     classes
         Names of the classes that a model knows.
+    learned_keys
+        The key of the label and the keys of dates, as a model has learned them from JSON lines.
     prefer
         The format to take if neither the name nor the first bytes of the input tell it.
     learned
@@ -96,6 +98,7 @@ class ReadOptions:
     known: Mapping[str, str] | None = None
     unlabelled: bool = False
     classes: frozenset[str] = frozenset()
+    learned_keys: Mapping[str, Any] | None = None
     prefer: str | None = None
     learned: frozenset[str] = frozenset()
     grows: bool = True

@@ -114,10 +114,12 @@ class TableFormat(StreamFormat):
 class LineFormat(StreamFormat):
     """A format of lines. ``settled`` is what it found out about the input: plain data, enough to continue elsewhere.
 
-    ``sample`` is the number of lines that `begin` wants to see.
+    ``sample`` is the number of lines that `begin` wants to see, ``first_row`` the number of the line that completes the
+    first row: a pipe that pauses after it is not waited for.
     """
 
     sample: ClassVar[int] = 0
+    first_row: int = 1
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
@@ -128,9 +130,17 @@ class LineFormat(StreamFormat):
         """Look at the first lines of a file; returns the bytes and lines that are not data."""
         return 0, 0
 
+    def lines_wanted(self) -> int:
+        """Number of lines that `begin` wants to see."""
+        return 0 if self.settled else self.sample
+
     def restore(self, settled: dict[str, Any]) -> None:
         """Continue with what was found out before."""
         self.settled = settled
+
+    def learned_keys(self) -> dict[str, Any]:
+        """Facts about the input that a model stores to read other data alike."""
+        return {}
 
     def renewed(self) -> None:
         """The block has new bytes."""

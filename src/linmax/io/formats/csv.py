@@ -50,6 +50,7 @@ class Csv(ScratchFormat):
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._columns: np.ndarray | None = None
+        self.first_row = 1 + options.header
         self._looked = False  # for headers in the block at hand
         self._headers: list[int] = []  # lines within the data
 
@@ -133,6 +134,10 @@ class Csv(ScratchFormat):
             cells = (row[place].strip() for row in rows)
             found[column] = [cell for cell in cells if cell.lower() not in MISSING]
         return found
+
+    def lines_wanted(self) -> int:
+        """Number of lines that `begin` wants to see: the types of columns may be known from a model."""
+        return self.first_row if self.options.known else super().lines_wanted()
 
     def renewed(self) -> None:
         """The new lines must be looked at."""

@@ -46,6 +46,10 @@ class JsonLines(RowFormat):
         """Find the key of the label among those of the first objects."""
         if head.lstrip()[:1] == b"[":
             raise ValueError(f"{name} is a JSON array; write one object per line, as jq -c '.[]' does")
+        if self.options.learned_keys and "key" not in self.settled:
+            self.settled = {**self.options.learned_keys}
+            if self.options.label is not None:
+                self.settled["key"] = self.options.label
         objects = [found for line in head.split(b"\n")[:FORMAT_SAMPLE] if isinstance(found := _object(line), dict)]
         keys = dict.fromkeys(key for found in objects for key in found)
         if "key" not in self.settled:
@@ -56,6 +60,14 @@ class JsonLines(RowFormat):
             if not self.options.unlabelled:
                 self.notes.append(f"The label is {key!r}{'' if key in keys or not keys else ', which is not there'}.")
         return 0, 0
+
+    def lines_wanted(self) -> int:
+        """Number of lines that `begin` wants to see: the keys may be known from a model."""
+        return 0 if self.options.learned_keys else super().lines_wanted()
+
+    def learned_keys(self) -> dict[str, Any]:
+        """The key of the label, and the keys of dates."""
+        return {"keys": {name: self.settled[name] for name in ("key", "dates")}}
 
     def _look_at(self, objects: list[dict[str, Any]]) -> None:
         """Find the keys that hold dates and times, which are left out as in tables, and numbers written as text."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from linmax.io.batches import Classes, canonical
 from linmax.io.formats.base import TEXT_OPTIONS, ScratchFormat
+from linmax.io.options import ReadOptions
 from linmax.io.parsing import Work
 from linmax.io.schema import LABEL_NAMES
 from linmax.io.vocabulary import Vocabulary
@@ -16,17 +17,26 @@ from linmax.util.lazy import LazyModule
 __all__ = ["Text"]
 
 parser = LazyModule("linmax.io.parsers.text")
-FORMAT_SAMPLE = 20  # lines that are looked at
+FORMAT_SAMPLE = 20  # lines that decide whether a file is of this format
+HEADER_WORDS = 3  # that name the text in a header, at most
 LABEL_HEADERS = (*LABEL_NAMES, "labels", "category", "sentiment")  # names of the label in a header, in lower case
 
 
 class Text(ScratchFormat):
-    """``label<tab>text``, or where labels may be absent plain texts; n-grams up to ``options.ngrams`` words."""
+    """``label<tab>text``; n-grams up to ``options.ngrams`` words.
+
+    Rows to be predicted may be texts alone. There a tab ends a label if one word comes before it, or several that a
+    model knows as a class; else it is part of the text.
+    """
 
     endings = (".tsv",)
     title = "labelled text"
     takes = TEXT_OPTIONS
-    sample = FORMAT_SAMPLE
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._known = Vocabulary()  # labels of several words
+        self._known.numbers([name for name in options.classes if " " in name])
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
@@ -37,21 +47,16 @@ class Text(ScratchFormat):
         )
 
     def begin(self, name: str, head: bytes) -> tuple[int, int]:  # noqa: ARG002
-        """Find a header, and whether there are labels: in half of the first lines one that the model knows."""
-        lines = [line for line in head.split(b"\n")[: FORMAT_SAMPLE + 1] if line.strip()]
-        labels = [canonical(line.partition(b"\t")[0].decode("utf-8", "replace")) for line in lines if b"\t" in line]
-        if "lines" not in self.settled:
-            known = self.options.classes
-            labelled = not self.options.unlabelled or 2 * sum(label in known for label in labels) >= max(1, len(lines))
-            kind = "labelled" if not self.options.unlabelled else "either" if labelled else "plain"
-            self.settled = {"lines": kind}
-        if labels and labels[0].lower() in LABEL_HEADERS and labels[0] not in labels[1:]:
-            self.notes.append(f"The first line is a header: {lines[0].decode('utf-8', 'replace').strip()!r}.")
+        """Skip a header: the name of a label and a few words, unless that name is a class."""
+        line = head.partition(b"\n")[0].decode("utf-8", "replace")
+        label, tab, text = line.partition("\t")
+        named = label.strip().lower() in LABEL_HEADERS and canonical(label) not in self.options.classes
+        if tab and named and len(text.split()) <= HEADER_WORDS and b"\n" + label.encode() + b"\t" not in head:
+            self.notes.append(f"The first line is a header: {line.strip()!r}.")
             return head.find(b"\n") + 1 or len(head), 1
         return 0, 0
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines."""
         scratch, names, labels = self.room_for(block), vocabulary.names, classes.texts.names
-        mode = {"labelled": parser.LABELLED, "plain": parser.PLAIN, "either": parser.EITHER}[self.settled["lines"]]
-        return int(parser.parse_text(block, work, names, labels, scratch, self.words, mode))
+        return int(parser.parse_text(block, work, names, labels, scratch, self.words, self._known.names))

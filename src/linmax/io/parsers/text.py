@@ -10,7 +10,7 @@ import numpy as np
 from numba import int64, typeof, types
 from numba.extending import intrinsic
 
-from linmax.io.name_table import NameTable, NameTableT
+from linmax.io.name_table import ABSENT, NameTable, NameTableT, look_up
 from linmax.io.parsing import (
     ASIDE,
     AT,
@@ -24,6 +24,7 @@ from linmax.io.parsing import (
     NEWLINE,
     NO_CLASS,
     NO_TAB,
+    OPEN,
     ROWS,
     SPACE,
     SUMMED,
@@ -46,7 +47,6 @@ WordsT = typeof(words_for(UNICODE, 1, 0))
 WORDS = types.UniTuple(int64, 4)(WorkT, Block, int64, Block, int64, int64, int64, WordsT)  # of `put_words`
 STAR = 42
 NO_ROOM, NO_TABLE, BAD_BYTE = -1, -2, -3  # instead of a number of tokens
-LABELLED, PLAIN, EITHER = range(3)  # which lines have a label: all, none, those with a tab
 
 
 @kernel(hot=True)
@@ -196,7 +196,7 @@ else:
     call_words = caller(WORDS)
 
 
-@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, WordsT, int64))
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, WordsT, NameTableT))
 def parse_text(
     block: np.ndarray,
     work: Work,
@@ -204,36 +204,44 @@ def parse_text(
     labels: NameTable,
     scratch: np.ndarray,
     words: Words,
-    labelled: int,
+    known: NameTable,
 ) -> int:
-    """Take lines until something is needed; returns what. The scratch must hold the words of the longest line."""
+    """Take lines until something is needed; returns what. The scratch must hold the words of the longest line.
+
+    In lines that need no label, several words before a tab are one only if they are ``known``.
+    """
     state = work.state
     state[ASIDE] = 0
     while state[ROWS] < work.labels.size:
         at = state[AT]
         if at >= state[END]:
             return ENDED
-        start = at
-        while labelled != PLAIN and byte(block, at) != TAB and byte(block, at) != NEWLINE:
+        first = start = at
+        while byte(block, at) != TAB and byte(block, at) != NEWLINE:
             at += 1
-        label, tab = NO_CLASS, byte(block, at) == TAB and labelled != PLAIN
+        label, tab, end = NO_CLASS, byte(block, at) == TAB, at
+        if tab:
+            while start < end and blank(byte(block, start)):
+                start += 1
+            while end > start and blank(byte(block, end - 1)):
+                end -= 1
+            if state[OPEN]:
+                spaces = False
+                for i in range(start, end):
+                    spaces |= blank(byte(block, i))
+                tab = not spaces or look_up(known, block, start, end - start, 0, False) != ABSENT
         if not tab:
-            at = start
+            at = first
             while blank(byte(block, at)):
                 at += 1
             if byte(block, at) == NEWLINE:
                 finished(work, block, at)
                 continue
-            if labelled == LABELLED:
+            if not state[OPEN]:
                 refuse(work, block, at, NO_TAB)
                 continue
         else:
-            end = at
             at += 1
-            while start < end and blank(byte(block, start)):
-                start += 1
-            while end > start and blank(byte(block, end - 1)):
-                end -= 1
             if end > start:
                 label = class_of(work, labels, block, start, end)
                 if label < NO_CLASS:

@@ -191,6 +191,7 @@ def stream(
         known=None if model is None or not model.schema else dict(model.schema),
         unlabelled=not grow,
         classes=frozenset() if model is None else frozenset(model.classes),
+        learned_keys=None if model is None else model.reading.get("keys"),
         prefer=None if model is None else model.reading.get("format"),
         grows=grow,
         strict=strict,
@@ -235,7 +236,7 @@ def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
                 f"{name} is {found[name]!r}, but the model was learned with "
                 f"{kept.get(name, getattr(ReadOptions, name))!r}; leave it out"
             )
-    learned = {name: value for name, value in kept.items() if name != "format" and name not in found}
+    learned = {name: value for name, value in kept.items() if name not in ("format", "keys") and name not in found}
     return {"pairs": ()} | learned | found | {"learned": frozenset(learned)}
 
 
