@@ -402,3 +402,13 @@ def test_the_learner_is_described() -> None:
     trace = run(average(recycle(parse("perceptron"), s=2)), given.instances, given.labels)
     assert repr(trace).startswith("<AR(s=2)-perceptron: 3 trials")
     assert repr(trace.model) == "<AR(s=2)-perceptron over 2 classes: 1 mistake in 3 trials>"
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_weights_that_leave_the_range_are_refused(kind: str) -> None:
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1e50]])
+    given = sparse.csr_matrix(rows) if kind == "sparse" else rows
+    instances = experts(attributes=given, thresholds=False)
+    with pytest.raises(OverflowError, match=r"left the range of floats at trial 2; scale the instances down"):
+        run("perceptron(1e60)", instances, [0, 1, 0])

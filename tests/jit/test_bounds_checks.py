@@ -17,7 +17,7 @@ import json
 import numpy as np
 from numba import boolean, float32, float64, int64, types, uint8
 import linmax
-from linmax.jit import compiling, moves, scores as row_sums, selection, sinh as sinh_loops
+from linmax.jit import compiling, panels, scores as row_sums, sinh as sinh_loops
 from linmax.jit.compiling import address_of, kernel
 from linmax.core.contract import STEP, Indices, Matrix, Vector, call_step
 from linmax.jit import float_rows as lanes
@@ -109,29 +109,17 @@ def rows(scores, weights, places, base):
 def dense(scores, weights, base):
     row_sums.start_dense(scores, weights, base, 8, 1.0, weights[:2])
 
-@kernel(types.void(Vector, Vector, Rows, int64))
-def moved_rows(weights, values, places, base):
-    moves.move_rows(weights, base, 8, (0, 5), (1.0, 1.0, 9.0), places, values, 0, places.size)
+@kernel(float64(Vector, int64))
+def largest(scores, known):
+    return row_sums.largest_but(scores, known, 0)
 
-@kernel(types.void(Vector, int64))
-def moved(weights, base):
-    moves.move_dense(weights, base, 8, (0, 5), (1.0, 1.0, 9.0), weights[:2])
+@kernel(int64(types.int8[::1], int64), allocates=True)
+def codes(block, start):
+    return panels.close_codes(np.zeros((2, 16), np.float32), block, start, np.zeros(32, np.float32), 0.0)
 
-@kernel(types.boolean(Vector, int64))
-def leading(scores, known):
-    return selection.leads(scores, known, 0, 0.0)
-
-@kernel(int64(Vector, int64))
-def best(scores, known):
-    return selection.best_but(scores, known, 0, 0)
-
-@kernel(int64(Vector, int64))
-def bits(values, first):
-    return selection.nonzero_bits(values, first)
-
-@kernel(types.void(Indices, Vector, int64, Rows, Vector))
-def pairs(index, z, count, places, values):
-    selection.put_pairs(index, z, count, (0, 1, 2), 1.0, places, values, 0, places.size)
+@kernel(int64(Floats, int64), allocates=True)
+def ratings(block, start):
+    return panels.close_ratings(np.zeros((2, 16), np.float32), block, start, np.zeros(3, np.float32), 0.0)
 
 @kernel(float64(Vector, Matrix, Indices))
 def sinh(weights, memory, index):
@@ -156,14 +144,9 @@ found = {
     "rows": [told(rows, np.zeros(8), np.zeros(32), whole(0, place), 8) for place in (2, 3, -2)],
     "no room for scores": [told(rows, np.zeros(size), np.zeros(32), whole(0), 8) for size in (8, 7)],
     "dense": [told(dense, np.zeros(8), np.zeros(32), base) for base in (16, 24, 7)],
-    "moved rows": [told(moved_rows, np.zeros(32), np.ones(2), whole(0, place), 8) for place in (2, 3, -2)],
-    "moved": [told(moved, np.zeros(32), base) for base in (16, 24, 7)],
-    "leading": [told(leading, np.zeros(16), known) for known in (16, 17)],
-    "best": [told(best, np.zeros(16), known) for known in (16, 17)],
-    "bits": [told(bits, np.zeros(16), first) for first in (15, 16, -1)],
-    "pairs": [
-        told(pairs, np.zeros(8, np.int64), np.zeros(8), count, whole(0, 1), np.ones(2)) for count in (4, 5, -1)
-    ],
+    "largest": [told(largest, np.zeros(16), known) for known in (16, 17)],
+    "codes": [told(codes, np.zeros(128, np.int8), start) for start in (64, 65, -1)],
+    "ratings": [told(ratings, np.zeros(192, np.float32), start) for start in (96, 97, -1)],
     "sinh": [told(sinh, np.zeros(9), np.zeros((1, 9)), np.array([place])) for place in (8, 9, -1)],
     "words": [told(words, np.zeros(80, np.uint8), place) for place in (72, 73, -1)],
     "stops": [told(stops, np.zeros(80, np.uint8), place) for place in (16, 17)],
@@ -177,7 +160,7 @@ def test_vectors_are_checked_too(in_a_process: Callable[..., Any], tmp_path: Pat
     script = tmp_path / "vectors.py"
     script.write_text(START + VECTORS)
     found = in_a_process(script, NUMBA_BOUNDSCHECK="1")
-    assert len(found) == 13
+    assert len(found) == 10
     for name, (inside, *outside) in found.items():
         assert inside == "nothing", name
         assert set(outside) == {"a vector is out of bounds"}, name

@@ -292,12 +292,11 @@ class Instances(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Instances written out sixteen abreast for `linmax.core.search`; empty when there are too many ratings."""
+    """Instances written out sixteen abreast for `linmax.core.search` (see `linmax.jit.panels`); may be empty."""
 
-    codes: np.ndarray  # int8 [block, pair of rows, group, row, lane]: a bit for each of four voters that vote for a row
-    ratings: np.ndarray  # float32 [block, row, coordinate, lane], when there are other sub-experts than voters
-    largest: float  # largest rating
-    voters: np.ndarray  # int64 [instance, class]: with codes, a bit for each coordinate that rates the class, if few
+    codes: np.ndarray  # int8 [block, row, group, lane]: a bit for each of four coordinates that rate the row 1
+    ratings: np.ndarray  # float32 [block, row, coordinate, lane], where not all ratings are 0 or 1
+    largest: float  # largest magnitude of a rating
 
 
 class Members(NamedTuple):
@@ -313,13 +312,10 @@ class Members(NamedTuple):
     params: np.ndarray  # (B, most parameters)
     recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
     averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
-    forms: np.ndarray  # int64 (B,): how its weights move where loops do that themselves, without its step; else OTHER
-    recycler: int  # the address of what recycles votes for the others, or 0
 
 
 RAW, MAX, L1 = 1, 2, 3
 BEST, VIOLATED, ALL = 0, 1, 2
-OTHER, ADDS, MULTIPLIES, NORMED = range(4)
 
 
 class State(NamedTuple):
@@ -349,13 +345,13 @@ def _example() -> tuple[Instances, Members, State]:
 
     return (
         Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1), i(1), 0),
+        Members(i(1), i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
         State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
     )
 
 
 InstancesT, MembersT, StateT = (typeof(example) for example in _example())
-PanelT = typeof(Panel(np.zeros(1, np.int8), np.zeros(1, np.float32), 0.0, np.zeros((1, 1), np.int64)))
+PanelT = typeof(Panel(np.zeros(1, np.int8), np.zeros(1, np.float32), 0.0))
 Bytes = uint8[::1]
 Labels = int32[::1]
 LabelTable = int32[:, ::1]

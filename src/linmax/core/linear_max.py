@@ -18,7 +18,6 @@ from numba import int64
 from linmax.core.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Indices, Instances, call_spread
 from linmax.jit.compiling import kernel
 from linmax.jit.scores import add_dense, add_rows, start_dense, start_rows
-from linmax.jit.selection import lowest_bit, nonzero_bits, put_pairs
 
 __all__ = ["difference", "log_sum", "longest_row", "rescore", "score", "top_two"]
 
@@ -147,34 +146,32 @@ def difference(
         count = put(index, z, count, row, label, rival, instances.constant)
     row += stride
     low, high = min(label, rival), max(label, rival)
+    lo, hi = 0, 0
+    if instances.indptr.size:
+        lo, hi = instances.indptr[t], instances.indptr[t + 1]
     if low < 0:
         for f in range(dense):
             if instances.dense[t, f] != 0.0:
                 count = put(index, z, count, row + f * stride, label, rival, instances.dense[t, f])
-        if instances.indptr.size:
-            row += dense * stride
-            for place in range(instances.indptr[t], instances.indptr[t + 1]):
-                at = row + instances.indices[place] * stride
-                count = put(index, z, count, at, label, rival, instances.values[place])
+        for place in range(lo, hi):
+            at = row + (dense + instances.indices[place]) * stride
+            count = put(index, z, count, at, label, rival, instances.values[place])
         return count
     sign = 1.0 if low == label else -1.0
-    for first in range(0, dense, 64):  # as bits: a branch on every zero would be mispredicted
-        bits = nonzero_bits(instances.dense[t], first)
-        while bits != 0:
-            f = first + lowest_bit(bits)
-            bits &= bits - 1
-            at = row + f * stride
-            value = sign * instances.dense[t, f]
-            index[count], index[count + 1] = at + low, at + high
-            z[count], z[count + 1] = value, -value
-            count += 2
-    if instances.indptr.size:
-        row += dense * stride
-        lo, hi = instances.indptr[t], instances.indptr[t + 1]
-        places = (row + low, row + high, stride)
-        put_pairs(index, z, count, places, sign, instances.indices, instances.values, lo, hi)
-        count += 2 * (hi - lo)
-    return count
+    for f in range(dense):
+        value = sign * instances.dense[t, f]
+        index[count], index[count + 1] = row + f * stride + low, row + f * stride + high
+        z[count], z[count + 1] = value, -value
+        count += 2 if value != 0.0 else 0  # no branch: zeros are hard to predict
+    row += dense * stride
+    rows, values = instances.indices[lo:hi], instances.values[lo:hi]
+    places, parts = index[count : count + 2 * rows.size], z[count : count + 2 * rows.size]
+    for j in range(rows.size):
+        first, second = np.uint64(2 * j), np.uint64(2 * j + 1)  # unsigned: no check for places from the end
+        at, value = row + rows[j] * stride, sign * values[j]
+        places[first], places[second] = at + low, at + high
+        parts[first], parts[second] = value, -value
+    return count + 2 * rows.size
 
 
 @kernel()

@@ -31,11 +31,7 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import difference, put
 from linmax.jit.compiling import JIT, caller, kernel, written_out
-from linmax.jit.kept_votes import KEPT_LANES
-from linmax.jit.panels import LANES
-from linmax.jit.selection import put_votes
-from linmax.jit.vote_moves import COPIES
-from linmax.jit.vote_panels import TABLE
+from linmax.jit.panels import GROUP, LANES
 
 __all__ = [
     "CHANGED",
@@ -59,21 +55,7 @@ __all__ = [
 ]
 
 UNCHANGED, CHANGED, FAILED = 0, 1, 2
-POWERS = 3 + 8193  # which they are, then as many before as after one
 CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
-
-
-class Kept(NamedTuple):
-    """The kept instances that may be used again, see `linmax.jit.kept_votes`: of one member while it plays a chunk."""
-
-    codes: np.ndarray  # int8 [vector of a panel's block, instance]
-    sums: np.ndarray  # int16: scores of 32 instances in whole steps
-    numbers: np.ndarray  # int32: which they are
-    alive: np.ndarray  # int64 [block of 32]: a bit for each that may still be used
-    marks: np.ndarray  # int64 (4,)
-
-
-COPIED, NEXT_COPIED, FIRST_KEPT, USED_UP = range(4)  # how many, which is next, where the oldest is, how many not
 
 
 class Scratch(NamedTuple):
@@ -87,18 +69,12 @@ class Scratch(NamedTuple):
     before: np.ndarray
     full_index: np.ndarray  # z on all coordinates, for rules that want it
     full_z: np.ndarray
-    single: np.ndarray  # float32: the weights for a panel of ratings
-    single_mean: np.ndarray  # those of an average, or of a hypothesis that is looked at
-    tables: np.ndarray  # int8: the weights for a panel of votes
-    tables_mean: np.ndarray
-    sums: np.ndarray  # int16: scores of sixteen instances in whole steps
-    lanes: np.ndarray  # float32: scores of sixteen instances
+    tables: np.ndarray  # float32: the weights for a panel: a table for each group of votes, or one number for each
+    tables_mean: np.ndarray  # those of an average
+    lanes: np.ndarray  # float32 (k, 16): scores of sixteen instances
     slopes: np.ndarray
     leads: np.ndarray
     candidate: np.ndarray  # a hypothesis written out
-    powers: np.ndarray  # powers that a rule has taken, see `linmax.engine.recycling_votes`
-    copies: np.ndarray  # (COPIES, 1, whole vectors): a member that is worked on there, see `linmax.jit.vote_moves`
-    kept: Kept
 
 
 class MemberView(NamedTuple):
@@ -146,18 +122,12 @@ def view_of(members: Members, state: State, member: int, tracked: int) -> Member
     )
 
 
-def scratch_for(
-    state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool, kept: int = 0
-) -> Scratch:
-    """Working memory for one member: z touches at most ``support`` coordinates, a panel has ``rows`` classes.
-
-    ``kept``: so many instances at most are looked at again by their bits.
-    """
-    groups = -(-state.weights.shape[1] // 4) if rows else 0
-    full = state.weights.shape[1] if everywhere else 0
-    width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
+def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool) -> Scratch:
+    """Working memory for one member: z touches at most ``support`` coordinates, a panel has ``rows`` classes."""
     size = state.weights.shape[1]
-    blocks = -(-(kept + 2 * LANES) // KEPT_LANES) if kept and rows else 0
+    full = size if everywhere else 0
+    width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
+    tables = -(-size // GROUP) * LANES if rows else 0
     return Scratch(
         np.zeros(width),
         np.zeros(width),
@@ -167,24 +137,12 @@ def scratch_for(
         np.zeros(support),
         np.zeros(full, np.int64),
         np.zeros(full),
-        np.zeros(size if rows else 0, np.float32),
-        np.zeros(size if rows else 0, np.float32),
-        np.zeros(TABLE * groups, np.int8),
-        np.zeros(TABLE * groups, np.int8),
-        np.zeros((rows + rows % 2) * LANES, np.int16),
-        np.zeros((rows + rows % 2, LANES), np.float32),
-        np.zeros((rows + rows % 2, LANES), np.float32),
+        np.zeros(tables, np.float32),
+        np.zeros(tables, np.float32),
+        np.zeros((rows, LANES), np.float32),
+        np.zeros((rows, LANES), np.float32),
         np.zeros(LANES, np.float32),
         np.zeros(size if rows or voting else 0),
-        np.zeros(POWERS if rows else 0),
-        np.zeros((COPIES, 1, 4 * groups)),
-        Kept(
-            np.zeros(((rows + rows % 2) * groups, blocks * KEPT_LANES), np.int8),
-            np.zeros(rows * KEPT_LANES, np.int16),
-            np.zeros(blocks * KEPT_LANES, np.int32),
-            np.zeros(blocks, np.int64),
-            np.zeros(4, np.int64),
-        ),
     )
 
 
@@ -302,7 +260,13 @@ def difference_of_votes(
     instances: Instances, t: int, shape: np.ndarray, label: int, rival: int, index: np.ndarray, z: np.ndarray
 ) -> int:
     """`difference` where there are `only_votes`."""
-    count = put_votes(index, z, instances.votes[t], instances.signs, label, rival)
+    count = 0
+    for i in range(instances.signs.size):
+        vote = instances.votes[t, i]
+        if vote >= 0 and (vote == label or vote == rival):
+            index[count] = i
+            z[count] = instances.signs[i] if vote == label else -instances.signs[i]
+            count += 1
     if instances.constant != 0.0:
         count = put(index, z, count, shape[EXPERTS], label, rival, instances.constant)
     return count

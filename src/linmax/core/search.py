@@ -1,11 +1,10 @@
-"""Looking for the next instance that calls for an update.
+"""Search for the next instance that calls for an update.
 
 A mistake-driven rule spends its time predicting with weights that do not change, so predicting is searching: for the
 next trial, and for the next old instance when recycling. Small problems are searched sixteen instances at a time
-through a *panel*: instance t in lane t % 16 of block t // 16, row 0 for its label and the other classes after it in
-order; voters as bits of the row that they vote for, to be looked up in tables of sums of weights in whole steps; other
-ratings in single precision. The panel only decides what is beyond doubt; the rest is looked at in full, so that the
-result is the same bits as without.
+through a *panel* (see `linmax.jit.panels`): instance t in lane t % 16 of block t // 16, row 0 for its label and the
+other classes after it in order. The panel's single precision only decides what is beyond doubt; other instances are
+scored in full, so that the result is the same bits as without a panel.
 """
 
 from __future__ import annotations
@@ -38,38 +37,25 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import LANES, MemberView, Scratch, only_votes
 from linmax.jit.compiling import kernel, written_out
-from linmax.jit.panels import add_lanes, close_lanes, magnitude, used_below
-from linmax.jit.selection import lowest_bit
-from linmax.jit.vote_leads import close_codes
-from linmax.jit.vote_panels import (
-    TABLE,
-    code_place,
-    fill_tables,
-    sum_codes,
-    sum_place,
-    whole_steps,
-)
+from linmax.jit.panels import GROUP, close_codes, close_ratings, fill_tables, lowest_bit, magnitude, used_below
 
 __all__ = [
     "Trials",
     "TrialsT",
+    "close_lanes",
     "doubt",
     "fill_lane",
     "fill_panel",
     "filled",
-    "in_steps",
     "lane_leads",
-    "lane_scores",
+    "load_member_weights",
+    "load_weights",
     "score_votes",
     "search",
-    "sighted",
     "sure_rival",
-    "take_aim",
     "usable",
     "within",
 ]
-
-BEYOND_STEPS = 10**6  # steps: more than any sum
 
 score_here = written_out(score)
 
@@ -81,40 +67,25 @@ def row_of(cls: int, label: int) -> int:
 
 
 @kernel()
-def note_voters(instances: Instances, t: int, base: int, voters: np.ndarray) -> None:
-    """Which coordinates rate each class, in instance t, as bits."""
-    for c in range(voters.size):
-        voters[c] = 1 << (base + c) if instances.constant != 0.0 else 0
-    for i in range(instances.signs.size):
-        if instances.votes[t, i] >= 0:
-            voters[instances.votes[t, i]] |= 1 << i
-
-
-@kernel()
 def fill_lane(instances: Instances, t: int, label: int, state: State, panel: Panel) -> None:
-    """Write instance t out into its lane, which is zeros."""
+    """Write instance t out into its lane; a lane of ratings must be zeros before."""
     shape = state.shape
     stride, base, known, size = shape[STRIDE], shape[EXPERTS], shape[KNOWN], state.weights.shape[1]
     voters, raters, dense = instances.signs.size, instances.scores.shape[1], instances.dense.shape[1]
-    ratings = panel.ratings
     if panel.codes.size:
-        groups, rows = (size + 3) // 4, known + known % 2
-        start = t // LANES * groups * rows * LANES + t % LANES
-        for place in range(start, start + groups * rows * LANES, LANES):
+        groups = (size + GROUP - 1) // GROUP
+        start = t // LANES * groups * known * LANES + t % LANES
+        for place in range(start, start + groups * known * LANES, LANES):
             panel.codes[place] = 0
-        if panel.voters.shape[0]:
-            note_voters(instances, t, base, panel.voters[t])
         for i in range(voters):
             if instances.votes[t, i] >= 0:
-                panel.codes[start + code_place(row_of(instances.votes[t, i], label), i // 4, groups)] |= 1 << i % 4
+                row = row_of(instances.votes[t, i], label)
+                panel.codes[start + (row * groups + i // GROUP) * LANES] |= 1 << i % GROUP
         if instances.constant != 0.0:
             for i in range(base, base + known):
-                panel.codes[start + code_place(row_of(i - base, label), i // 4, groups)] |= 1 << i % 4
-        if known % 2:  # so that rows come in pairs, which changes no maximum
-            for group in range(groups):
-                again = panel.codes[start + code_place(1, group, groups)]
-                panel.codes[start + code_place(known, group, groups)] = again
+                panel.codes[start + (row_of(i - base, label) * groups + i // GROUP) * LANES] |= 1 << i % GROUP
         return
+    ratings = panel.ratings
     start = t // LANES * known * size * LANES + t % LANES
     for i in range(voters):
         vote = instances.votes[t, i]
@@ -148,48 +119,39 @@ def filled(panel: Panel) -> bool:
 
 
 @kernel()
-def take_aim(weights: np.ndarray, panel: Panel, single: np.ndarray, tables: np.ndarray) -> float:
-    """Make weights ready for `lane_scores`, as shares of the sum of their magnitudes; returns that sum.
+def load_weights(weights: np.ndarray, panel: Panel, tables: np.ndarray) -> float:
+    """Write weights into ``tables`` for `close_lanes`, as shares of the sum of their magnitudes; return that sum.
 
-    It is 0 where there is nothing to go by: all are 0, or one is not finite.
+    It is 0 where the panel cannot be used: all weights are 0, or one is not finite.
     """
     total = magnitude(weights)
     if not 0.0 < total < np.inf:
         return 0.0
-    inverse = 1.0 / total
-    if panel.codes.size == 0:
+    if panel.codes.size:
+        fill_tables(weights, 1.0 / total, tables)
+    else:
+        inverse = 1.0 / total
         for i in range(weights.size):
-            single[i] = weights[i] * inverse
-        return total
-    fill_tables(weights, whole_steps(tables.size // TABLE) * inverse, tables)
+            tables[i] = weights[i] * inverse
     return total
 
 
 @kernel(hot=True)
-def sighted(view: MemberView, scratch: Scratch, panel: Panel) -> float:
-    """`take_aim` with a member's weights, to be called when they have changed; what `search` takes."""
-    if filled(panel) and view.rivals != ALL:  # where every trial calls for the rule, none is passed over
-        return take_aim(view.weights, panel, scratch.single, scratch.tables)
+def load_member_weights(view: MemberView, scratch: Scratch, panel: Panel) -> float:
+    """Call `load_weights` with a member's weights, which have changed; return the total that `search` takes."""
+    if filled(panel) and view.rivals != ALL:  # where every trial calls for the rule, none is skipped
+        return load_weights(view.weights, panel, scratch.tables)
     return 0.0
 
 
-@kernel()
-def lane_scores(
-    panel: Panel, block: int, known: int, single: np.ndarray, tables: np.ndarray, lanes: np.ndarray
-) -> None:
-    """Scores of a block's sixteen instances: ``lanes[row, lane]``; a last row that makes them even is the second."""
+@kernel(hot=True)
+def close_lanes(panel: Panel, block: int, size: int, tables: np.ndarray, lanes: np.ndarray, slack: float) -> int:
+    """Fill the scores ``lanes[row, lane]`` of a block; return bits of the lanes whose label leads by at most slack."""
+    rows = lanes.shape[0]
     if panel.codes.size:
-        groups = tables.size // TABLE
-        place = block * groups * lanes.shape[0] * LANES
-        sum_codes(lanes, panel.codes, place, tables, np.float32(1.0 / whole_steps(groups)))
-        return
-    for row in range(known):
-        for lane in range(LANES):
-            lanes[row, lane] = 0.0
-        add_lanes(lanes[row], panel.ratings, (block * known + row) * single.size * LANES, single)
-    if known % 2:
-        for lane in range(LANES):
-            lanes[known, lane] = lanes[1, lane]
+        groups = (size + GROUP - 1) // GROUP
+        return close_codes(lanes, panel.codes, block * rows * groups * LANES, tables[: groups * LANES], slack)
+    return close_ratings(lanes, panel.ratings, block * rows * size * LANES, tables[:size], slack)
 
 
 @kernel()
@@ -206,13 +168,8 @@ def lane_leads(lanes: np.ndarray, leads: np.ndarray) -> None:
 
 @kernel()
 def doubt(panel: Panel, size: int) -> float:
-    """A lead above this is a lead: twice the error of a sum over ``size`` coordinates, weights summing to 1.
-
-    Of votes half a step for each, and no coordinate is in two rows; of ratings the rounding of single precision.
-    """
-    return (
-        (0.5 * size + 1.0) / whole_steps((size + 3) // 4) if panel.codes.size else 2.4e-7 * (size + 4) * panel.largest
-    )
+    """A lead above this is certain: the rounding of single precision over ``size`` weights that sum to 1."""
+    return 2.4e-7 * (size + 4) * panel.largest
 
 
 @kernel(hot=True)
@@ -228,39 +185,27 @@ def usable(uses: np.ndarray, first: int, begin: int, end: int, limit: int) -> in
     return bits & used_below(uses, first, limit) if limit else bits
 
 
-@kernel()
-def in_steps(slack: float, groups: int) -> int:
-    """A share of the weights' magnitudes in whole steps of so many tables, rounded up; at most what 16 bits hold."""
-    return int(min(slack * whole_steps(groups) + 1.0, 32767.0))
-
-
 @kernel(hot=True)
 def next_in_panel(
-    panel: Panel, scratch: Scratch, known: int, slack: float, begin: int, end: int, uses: np.ndarray, limit: int
+    panel: Panel, scratch: Scratch, size: int, slack: float, begin: int, end: int, uses: np.ndarray, limit: int
 ) -> int:
     """The first of begin..end whose label leads by at most slack and which has been used less than limit times."""
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
         bits = usable(uses, block * LANES, begin, end, limit)
         if bits != 0:
-            if panel.codes.size:
-                groups = scratch.tables.size // TABLE
-                place = block * groups * scratch.sums.size
-                bits &= close_codes(scratch.sums, panel.codes, place, scratch.tables, in_steps(slack, groups))
-            else:
-                lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.lanes)
-                bits &= close_lanes(scratch.lanes, slack)
+            bits &= close_lanes(panel, block, size, scratch.tables, scratch.lanes, slack)
             if bits != 0:
                 return block * LANES + lowest_bit(bits)
     return end
 
 
 @kernel(hot=True)
-def sure_rival(sums: np.ndarray, lane: int, known: int, slack: int) -> int:
+def sure_rival(lanes: np.ndarray, lane: int, slack: float) -> int:
     """The row of the class that leads the label and all others beyond doubt; 0 where there is doubt."""
-    first = sum_place(0, lane)
-    best, top, second = 0, int(sums[np.uint64(first)]), -BEYOND_STEPS
-    for row in range(1, known):
-        value = int(sums[np.uint64(first + 16 * row - 8 * (row & 1))])  # at its `sum_place`
+    place = np.uint64(lane)
+    best, top, second = 0, lanes[0, place], np.float32(-np.inf)
+    for row in range(1, lanes.shape[0]):
+        value = lanes[np.uint64(row), place]
         second = max(second, min(top, value))
         best = row if value > top else best
         top = max(top, value)
@@ -306,21 +251,21 @@ def search(
 ) -> tuple[int, int, int, float]:
     """The first of begin..end that calls for the rule: (t, prediction, rival, margin), t = end when there is none.
 
-    ``limit`` 0 takes every instance, else only those used less often. Those passed over are predicted right. ``total``
-    is what `sighted` found when the weights last changed. Where a rule asks for the sign of the margin only, it may be
-    all that the margin tells, and no scores are left in ``scratch``.
+    ``limit`` 0 takes every instance, else only those used less often. Instances before t are predicted right.
+    ``total`` is the return value of `load_member_weights` after the weights last changed. For a rule that needs only
+    the sign of the margin, only the sign may be right, and no scores are left in ``scratch``.
     """
     instances, panel, labels, uses = trials.instances, trials.panel, trials.labels, trials.uses
     shape, scores = view.shape, scratch.scores
-    slack = doubt(panel, scratch.single.size) + (view.scalars[REACH] / total if total > 0.0 else 0.0)
+    slack = doubt(panel, view.weights.size) + (view.scalars[REACH] / total if total > 0.0 else 0.0)
     t = begin
     while t < end:
         if total > 0.0:
-            t = next_in_panel(panel, scratch, shape[KNOWN], slack, t, end, uses, limit)
+            t = next_in_panel(panel, scratch, view.weights.size, slack, t, end, uses, limit)
             if t == end:
                 break
-            if view.only_sign and view.rivals == BEST and panel.codes.size:
-                row = sure_rival(scratch.sums, t % LANES, shape[KNOWN], in_steps(slack, scratch.tables.size // TABLE))
+            if view.only_sign and view.rivals == BEST:
+                row = sure_rival(scratch.lanes, t % LANES, slack)
                 if row > 0:
                     rival = row - 1 if row <= labels[t] else row
                     return t, rival, rival, -1.0

@@ -35,13 +35,13 @@ from linmax.engine.stored import arrays_of, take_over
 from linmax.engine.written import NO_LOG, NO_PANEL, new_log, new_panel, state_log
 from linmax.techniques.hypothesis_log import Log
 from linmax.techniques.node import Chunk, Leaf
-from linmax.techniques.recycling import BITS_IN_WORD
 
 __all__ = ["NO_PANEL", "Engine", "Outcome", "Settings", "settings_of"]
 
 MEMORY = 2**26  # bytes that a panel or a log of hypotheses may take; it sets the length of slices and chunks
 LONGEST_SLICE = 4096  # trials in a slice
-SMALL = 4096  # ratings of an instance up to which they are written out as a panel
+SMALL = 4096  # ratings of an instance up to which a panel pays
+SMALL_WITH_ATTRIBUTES = 128  # the same where most ratings are 0: an attribute rates one class, in each class's row
 
 
 class Engine:
@@ -69,8 +69,7 @@ class Engine:
         self.everywhere = any(run.rule.everywhere for run in self.runs)
         self.tracked = self.logged or self.scored or self.averages
         self.always_changes = any(node.always_changes for node in nodes)
-        few_voters = layout.voters + stride_for(k) <= BITS_IN_WORD and layout.raters + layout.dense + layout.sparse == 0
-        self.members = members_of(self.runs, self.tracked, few_voters)
+        self.members = members_of(self.runs)
         self.state = first_state(self, max(capacity, layout.rows))
         for member, run in enumerate(self.runs):
             self.state.means[member, [averages.START, averages.FADE]] = run.rule.start, run.fade
@@ -137,13 +136,8 @@ class Engine:
         """Working memory for the kernels."""
         return scratch_for(
             self.state, self.everywhere, instances.scores.shape[2], most_touched(instances),
-            self.k if self.small else 0, self.logged, self.kept,
+            self.k if self.small else 0, self.logged,
         )  # fmt: skip
-
-    @property
-    def kept(self) -> int:
-        """How many instances are looked at again by the bits of their voters."""
-        return self.memory if self.members.recycler else 0
 
     def renumber(self, order: Sequence[int]) -> None:
         """Rename class ``order[c]`` to c. Only classes not yet known may move: they have no weights yet."""
@@ -285,10 +279,12 @@ class Engine:
 
     @property
     def small(self) -> bool:
-        """Whether instances are written out as a panel: few ratings each, and something that looks at them often."""
-        looks = self.memory or self.averages
-        small = self.k >= 2 and self.k * self.state.weights.shape[1] <= SMALL
-        return bool(looks and small and self.state.shape[KNOWN] == self.k)
+        """Whether instances are written out as a panel: few ratings each, and a technique that scores them often."""
+        attributes = self.layout.dense + self.layout.sparse > 0
+        often = self.memory or (self.averages and not attributes)
+        limit = min(SMALL, SMALL_WITH_ATTRIBUTES) if attributes else SMALL
+        small = self.k >= 2 and self.k * self.state.weights.shape[1] <= limit
+        return bool(often and small and self.state.shape[KNOWN] == self.k)
 
     def _slice(self, instances: Instances, labels: np.ndarray, origin: int, outcome: Outcome) -> None:
         offset = 0

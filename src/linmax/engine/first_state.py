@@ -13,7 +13,6 @@ from linmax.core.contract import SPREAD, STEP, Members, State
 from linmax.core.rivals import RIVALS, presenting
 from linmax.data.arrays import Layout
 from linmax.engine.coordinates import aligned, appearing, stride_for
-from linmax.engine.recycling_votes import form_of, recycler_of
 from linmax.jit.compiling import address_of
 from linmax.techniques.node import Run
 
@@ -35,9 +34,8 @@ def _numbers(values: tuple[float, ...]) -> np.ndarray:
     return np.array(values, float)
 
 
-def members_of(runs: Sequence[Run], tracked: bool, votes: bool) -> Members:
-    """The rules of the members, by address, and their techniques; ``votes``: there are few voters and nothing else."""
-    forms = np.array([form_of(run, tracked, votes) for run in runs], np.int64)
+def members_of(runs: Sequence[Run]) -> Members:
+    """The rules of the members, by address, and their techniques."""
     params = np.zeros((len(runs), max((len(run.rule.values) for run in runs), default=0)))
     for member, run in enumerate(runs):
         params[member, : len(run.rule.values)] = _numbers(run.rule.values)
@@ -52,8 +50,6 @@ def members_of(runs: Sequence[Run], tracked: bool, votes: bool) -> Members:
         params,
         np.array([run.recycling for run in runs], np.int64).reshape(-1, 4),
         np.array([run.averaging for run in runs], np.int64),
-        forms,
-        recycler_of(forms) if tracked else 0,
     )
 
 

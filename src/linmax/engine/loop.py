@@ -14,7 +14,6 @@ from linmax.core.contract import (
     KNOWN,
     LEFT,
     MASS,
-    OTHER,
     PEAK,
     REACH,
     SHIFT,
@@ -36,7 +35,6 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import (
     CHANGED,
-    COPIED,
     FAILED,
     LANES,
     EngineArrays,
@@ -52,27 +50,17 @@ from linmax.core.member import (
 from linmax.core.search import (
     Trials,
     TrialsT,
+    close_lanes,
     doubt,
     lane_leads,
-    lane_scores,
+    load_member_weights,
+    load_weights,
     score_votes,
     search,
-    sighted,
-    take_aim,
 )
 from linmax.jit.compiling import kernel, written_out
 from linmax.techniques.hypothesis_log import Log, LogT, take_version
-from linmax.techniques.recycling import (
-    BITS_IN_WORD,
-    BUDGET,
-    KEPT,
-    LEFT_RANGE,
-    NOT_LEARNED,
-    SAVED,
-    USES,
-    call_recycle,
-    recycle_instances,
-)
+from linmax.techniques.recycling import BUDGET, KEPT, SAVED, recycle_instances
 
 __all__ = [
     "JUDGE",
@@ -133,7 +121,7 @@ def judge_by_average(
     """Predictions of the average for trials begin..end, between which the member does not change.
 
     The sum is then H + n g w, n trials on (or what they count for, where averages fade). A panel of H and of w says
-    where the label leads beyond doubt; ``total`` is what `linmax.core.search.sighted` found for w.
+    where the label leads beyond doubt; ``total`` is what `linmax.core.search.load_member_weights` found for w.
     """
     sums = view.sums
     weight, idle, fade, age = sums[averages.WEIGHT], sums[averages.IDLE], sums[averages.FADE], sums[averages.AGE]
@@ -142,7 +130,7 @@ def judge_by_average(
     if total > 0.0 and end - begin > FEW and tables.shape[0] == 0:
         for i in range(view.weights.size):
             scratch.candidate[i] = m * view.weights[i] - view.backlog[i]
-        size = take_aim(scratch.candidate, panel, scratch.single_mean, scratch.tables_mean)
+        size = load_weights(scratch.candidate, panel, scratch.tables_mean)
     if size == 0.0:
         for t in range(begin, end):
             factor = weight + (idle + averages.coming(t - begin, fade, age)) * g
@@ -158,12 +146,12 @@ def judge_by_average(
                 for c in range(tables.shape[2]):
                     tables[1, t - origin, c] = scratch.spare[c] / norm if norm > 0.0 else scratch.spare[c]
         return
-    slope, known = g * total, view.shape[KNOWN]
+    slope, width = g * total, view.weights.size
     # Where H is a small difference of its parts, double precision leaves doubt as well.
-    slack = doubt(panel, scratch.single.size) * (1.0 + 1e-8 * m * total / size)
+    slack = doubt(panel, width) * (1.0 + 1e-8 * m * total / size)
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
-        lane_scores(panel, block, known, scratch.single_mean, scratch.tables_mean, scratch.lanes)
-        lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.slopes)
+        close_lanes(panel, block, width, scratch.tables_mean, scratch.lanes, 0.0)
+        close_lanes(panel, block, width, scratch.tables, scratch.slopes, 0.0)
         for lane in range(LANES):
             ahead = averages.coming(max(0, block * LANES + lane - begin), fade, age) * slope
             scratch.leads[lane] = ahead / (size + ahead)
@@ -201,13 +189,11 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
     margins = outputs.margins if member == 0 else outputs.margins[:0]
     shape, counts = view.shape, state.counts[member]
     recycling = members.recycling[member]
-    by_votes = members.recycler != 0 and panel.codes.size > 0 and view.weights.size <= BITS_IN_WORD
-    form = members.forms[member] if by_votes else OTHER
     logged = log.versions.shape[1] > 0
-    version = scratch.kept.marks[COPIED] = 0  # nothing of this member's is copied yet
+    version = 0
     if logged:
         take_version(view, log, member, 0, -1, counts[TRIALS] + 1)
-    t, total = begin, sighted(view, scratch, panel)
+    t, total = begin, load_member_weights(view, scratch, panel)
     while t < end:
         event, first, rival, margin = search(view, scratch, given, t, end, 0, total, margins)
         last = min(event, end - 1)
@@ -243,15 +229,7 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
             if new:
                 shape[KNOWN] = label + 1
             steps, start = 0, max(0, event + 1 - recycling[KEPT])
-            if form and rival >= 0 and not new:
-                found = call_recycle(
-                    members.recycler, view, scratch, given, start, event + 1, recycling[USES], form, rival, counts
-                )
-                if found == LEFT_RANGE:
-                    return event
-                if found != NOT_LEARNED:
-                    changes[event - begin], total = 1, found
-            elif view.rivals == ALL or (view.rivals == VIOLATED and not new):
+            if view.rivals == ALL or (view.rivals == VIOLATED and not new):
                 steps = call_present(view.presents, view, scratch, instances, event, label)
             elif rival >= 0:
                 outcome = present_instance(view, scratch, instances, event, -1 if new else label, rival, margin)
@@ -267,7 +245,7 @@ def play(arrays: EngineArrays, member: int, trials: Trials, begin: int, end: int
                     if total < 0.0:
                         return event
                 else:
-                    total = sighted(view, scratch, panel)
+                    total = load_member_weights(view, scratch, panel)
         averages.advance(view.kind, 1, view.sums)
         if logged:
             if event < end and changes[event - begin]:

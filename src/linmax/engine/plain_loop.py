@@ -15,7 +15,6 @@ from numba import int64, types
 
 from linmax.core.averages import unit_of
 from linmax.core.contract import (
-    ADDS,
     EXPERTS,
     GAUGE,
     HUGE,
@@ -41,36 +40,25 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, difference, rescore, score, top_two
 from linmax.core.member import EngineArrays, EngineArraysT, rescale, view_of
 from linmax.jit.compiling import kernel, written_out
-from linmax.jit.moves import move_dense, move_rows
-from linmax.jit.scores import start_dense_skipping, start_rows
-from linmax.jit.selection import best_but, leads
+from linmax.jit.scores import largest_but, start_rows
 
 __all__ = ["PlainOutputs", "PlainOutputsT", "judge_plain_inline", "play_plain", "play_plain_inline"]
-
-SAMPLE = 64  # rows that are looked at for zeros
 
 score_inline, difference_inline = written_out(score), written_out(difference)
 
 
 @kernel(hot=True)
 def rival_of(scores: np.ndarray, label: int, shape: np.ndarray) -> int:
-    """The best class other than the label, -1 when there is none."""
+    """The best class other than the label, -1 when there is none; of tied classes the first, or the last."""
     known = shape[KNOWN]
-    return 1 - label if known == 2 and label < 2 else best_but(scores, known, label, shape[LARGEST])
-
-
-@kernel()
-def mostly_zeros(instances: Instances, shape: np.ndarray) -> bool:
-    """Whether there are dense attributes alone, up to eight classes, and in the first rows most fours of them are 0."""
-    dense, stretches = instances.dense, instances.dense.shape[1] // 4
-    rows, empty = min(SAMPLE, dense.shape[0]), 0
-    if rows < SAMPLE or instances.indptr.size or shape[EXPERTS] or not 2 <= shape[STRIDE] <= 8:
-        return False
-    for t in range(rows):
-        for part in range(stretches):
-            f = 4 * part
-            empty += dense[t, f] == dense[t, f + 1] == dense[t, f + 2] == dense[t, f + 3] == 0.0
-    return 2 * empty > rows * stretches
+    if known == 2 and label < 2:
+        return 1 - label
+    top = largest_but(scores, known, label)
+    for place in range(known):
+        c = known - 1 - place if shape[LARGEST] else place
+        if scores[np.uint64(c)] == top and c != label:
+            return c
+    return int(label == 0) if int(label == 0) < known else -1  # no score is a number
 
 
 @kernel(hot=True)
@@ -79,11 +67,10 @@ def leads_clearly(scores: np.ndarray, known: int, label: int, spread: int, reach
 
     Where stored weights may be too small to add, its score must be one that is not.
     """
-    if label >= known or (spread != 0 and scores[label] < TINY):
+    if label >= known or known < 2 or (spread != 0 and scores[label] < TINY):
         return False
-    if known == 2:
-        return bool(reach < scores[label] - scores[1 - label] < np.inf)
-    return bool(known > 2 and leads(scores, known, label, reach))
+    rival = scores[1 - label] if known == 2 else largest_but(scores, known, label)
+    return bool(reach < scores[label] - rival < np.inf)
 
 
 @kernel(hot=True)
@@ -93,7 +80,6 @@ def pass_clear(
     trials: tuple[int, int],
     state: tuple[np.ndarray, np.ndarray, np.ndarray],
     rule: tuple[int, float],
-    skips: bool,
     predictions: np.ndarray,
 ) -> int:
     """Predict the labels of trials, from one to another, as long as they lead clearly, and nothing happens.
@@ -110,8 +96,6 @@ def pass_clear(
     while t < labels.size:
         if sparse:
             start_rows(scores, weights, stride, stride, constant, rows, values, indptr[t], indptr[t + 1])
-        elif skips:
-            start_dense_skipping(scores, weights, stride, stride, constant, instances.dense[t])
         else:
             score_inline(instances, t, shape, weights, scores)
         if t >= stop or not leads_clearly(scores, known, labels[t], spread, reach):
@@ -119,26 +103,6 @@ def pass_clear(
         predictions[t] = labels[t]
         t += 1
     return t
-
-
-@kernel(hot=True)
-def add_difference(
-    instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, classes: tuple[int, int], rate: float
-) -> bool:
-    """w <- w + rate z on attributes alone, for rules that do that (`ADDS`); returns whether the weights fit."""
-    stride, steps = shape[STRIDE], (rate, instances.constant, HUGE)
-    row, dense, fits = stride, instances.dense.shape[1], True
-    if dense:
-        fits = move_dense(weights, row, stride, classes, steps, instances.dense[t])
-        row, steps = row + dense * stride, (rate, 0.0, HUGE)
-    if instances.indptr.size:
-        lo, hi = instances.indptr[t], instances.indptr[t + 1]
-        fits &= move_rows(weights, row, stride, classes, steps, instances.indices, instances.values, lo, hi)
-    elif not dense and instances.constant != 0.0:  # it alone
-        weights[classes[0]] += rate * instances.constant
-        weights[classes[1]] -= rate * instances.constant
-        fits = max(abs(weights[classes[0]]), abs(weights[classes[1]])) < HUGE
-    return fits
 
 
 @kernel(hot=True)
@@ -180,13 +144,8 @@ PlainOutputsT = types.NamedTuple([Labels, Bytes, Vector, Matrix], PlainOutputs)
 
 
 @kernel(hot=True)
-def play_plain_inline(
-    arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs, skips: bool
-) -> int:
-    """Play all trials. Returns -1, or the trial at which the weights left the range of floats.
-
-    ``skips`` is for instances that are `mostly_zeros`, and changes no result.
-    """
+def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
+    """Play all trials. Returns -1, or the trial at which the weights left the range of floats."""
     members, state, scratch = arrays.members, arrays.state, arrays.scratch
     predictions, changes, margins, table = outputs.predictions, outputs.changes, outputs.margins, outputs.table
     step, spread = members.steps[0], members.spreads[0]
@@ -195,11 +154,10 @@ def play_plain_inline(
     scores, support, z = scratch.scores, scratch.support, scratch.z
     scored = labels.size - table.shape[0]
     unasked = scored if margins.size == 0 else 0  # of these trials nothing but the prediction is kept
-    adds = members.forms[0] == ADDS and shape[EXPERTS] == 0
     following = 0
     while True:
         trials, rule = (following, unasked), (spread, scalars[REACH])
-        t = pass_clear(instances, labels, trials, (shape, weights, scores), rule, skips, predictions)
+        t = pass_clear(instances, labels, trials, (shape, weights, scores), rule, predictions)
         counts[TRIALS] += t - following
         if t == labels.size:
             return -1
@@ -237,13 +195,6 @@ def play_plain_inline(
             rescore(instances, t, shape, spread, memory, scalars, params, support, z, scores)
             rival = rival_of(scores, label, shape)
             margin = scores[label] - scores[rival]
-        if adds and not new:
-            changes[t] = 1
-            counts[UPDATES] += 1
-            if not add_difference(instances, t, shape, weights, (label, rival), params[0]):
-                return t
-            scalars[TOP] = 0.0
-            continue
         count = difference_inline(instances, t, shape, -1 if new else label, rival, support, z)
         index = support[:count]
         if not call_step(step, weights, memory, scalars, index, z[:count], margin, params):
@@ -261,5 +212,4 @@ def play_plain_inline(
 @kernel(int64(EngineArraysT, InstancesT, Labels, PlainOutputsT))
 def play_plain(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
     """`play_plain_inline`, as a function that Python can call."""
-    skips = mostly_zeros(instances, arrays.state.shape)
-    return int(play_plain_inline(arrays, instances, labels, outputs, skips))
+    return int(play_plain_inline(arrays, instances, labels, outputs))

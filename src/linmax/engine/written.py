@@ -7,23 +7,21 @@ import numpy as np
 from linmax.core.contract import Panel, State
 from linmax.core.member import LANES
 from linmax.engine.coordinates import aligned
+from linmax.jit.panels import GROUP
 from linmax.techniques.hypothesis_log import LOG_NUMBERS, Log
-from linmax.techniques.recycling import BITS_IN_WORD
 
 __all__ = ["NO_LOG", "NO_PANEL", "new_log", "new_panel", "state_log"]
 
-NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0, np.zeros((0, 0), np.int64))
+NO_PANEL = Panel(np.zeros(0, np.int8), np.zeros(0, np.float32), 0.0)
 NO_LOG = Log(np.zeros((0, 0, 0)), np.zeros((0, 0, 0)), np.zeros((0, 0, LOG_NUMBERS)), np.zeros((0, 0), np.int32))
 
 
 def new_panel(state: State, size: int, k: int, codes: bool, largest: float) -> Panel:
-    """An empty panel for so many instances: of votes as ``codes``, or of ratings up to ``largest``."""
+    """An empty panel for this many instances: ratings of 0 and 1 as ``codes``, or others up to ``largest``."""
     places, coordinates = -(-size // LANES) * LANES, state.weights.shape[1]
     if codes:
-        rows, groups = k + k % 2, -(-coordinates // 4)
-        voters = np.zeros((places, k), np.int64) if coordinates <= BITS_IN_WORD else NO_PANEL.voters
-        return Panel(aligned(places * rows * groups, dtype=np.int8), NO_PANEL.ratings, largest, voters)
-    return Panel(NO_PANEL.codes, aligned(places * coordinates * k, dtype=np.float32), largest, NO_PANEL.voters)
+        return Panel(aligned(places * k * -(-coordinates // GROUP), dtype=np.int8), NO_PANEL.ratings, 1.0)
+    return Panel(NO_PANEL.codes, aligned(places * k * coordinates, dtype=np.float32), largest)
 
 
 def state_log(state: State) -> Log:

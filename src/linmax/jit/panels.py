@@ -1,33 +1,40 @@
-"""Scores of sixteen instances at once, one in each lane of a vector: what the search for the next violation reads.
+"""Scores of sixteen instances at once, one in each lane of a vector, for the search for the next update.
 
-A panel of ratings holds the numbers of sixteen instances side by side, so that element (j, lane) is at ``16 j + lane``.
-One of votes holds bits, see `linmax.jit.vote_panels`.
+A panel holds rows of coordinates for every instance: row 0 belongs to its label, the others to the other classes.
+Coordinates that rate a row either 1 or 0, such as votes, are stored as *codes*: a byte has a bit for each of four
+coordinates, and the score of a row is the sum of look-ups in tables that hold the sums of all subsets of four weights.
+Other ratings are stored as single-precision numbers and multiplied by the weights.
+
+Instance ``16 * block + lane``, row r, group g of ``groups`` is the byte
+``codes[((block * rows + r) * groups + g) * 16 + lane]``; ratings are laid out in the same way, with one coordinate in
+place of a group of four.
 
 The functions ``plain_...`` define the results; they run when the compiler is off.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import float32, float64, int32, int64, types
+from numba import float32, float64, int8, int32, int64
 from numba.extending import intrinsic
 
-from linmax.jit.compiling import JIT, inside, inside_array
-from linmax.jit.scores import WeightedRows, dense_tail, plain_add_dense, write_pass
+from linmax.jit.compiling import JIT, inside, inside_array, kernel
 from linmax.jit.vectors import (
-    DOUBLE,
+    BIT,
     FLOAT,
+    FUSE,
     I16,
     I32,
     I64,
-    VOID,
     array_struct,
     broadcast,
     call_own,
     data_pointer,
+    declared,
     integer,
     larger,
     loop,
@@ -35,114 +42,182 @@ from linmax.jit.vectors import (
 )
 
 __all__ = [
+    "GROUP",
     "LANES",
-    "add_lanes",
-    "close_lanes",
+    "close_codes",
+    "close_ratings",
+    "fill_tables",
+    "lowest_bit",
     "magnitude",
-    "plain_add_lanes",
-    "plain_close_lanes",
-    "plain_magnitude",
+    "plain_close_codes",
+    "plain_close_ratings",
+    "plain_lowest_bit",
     "plain_used_below",
     "used_below",
-    "write_used_below",
 ]
 
-LANES = 16  # instances of a panel
+LANES = 16  # instances of a block
+GROUP = 4  # coordinates of a code; a table has 2 ** GROUP = LANES sums
+_SIXTEEN, _EIGHT = ir.VectorType(I32, LANES), ir.VectorType(I32, 8)
+_FLOATS = ir.VectorType(FLOAT, LANES)
 
 
-def plain_add_lanes(scores: np.ndarray, panel: np.ndarray, base: int, values: np.ndarray) -> None:
-    """``scores += sum over j of values[j] * panel[base + 16 j :][:16]``, in single precision."""
-    plain_add_dense(scores, panel, base, LANES, values)
+@kernel(reorders=True)
+def magnitude(values: np.ndarray) -> float:
+    """Return the sum of the magnitudes, added in any order."""
+    total = 0.0
+    for i in range(values.size):
+        total += abs(values[i])
+    return total
 
 
-def plain_magnitude(values: np.ndarray) -> float:
-    """The sum of the magnitudes, added up in any order."""
-    return float(np.abs(values).sum())
+@kernel()
+def fill_tables(weights: np.ndarray, unit: float, tables: np.ndarray) -> None:
+    """Write the sums of the subsets of every four weights, times ``unit``; subset s of group g is at 16 g + s."""
+    for i in range(0, weights.size, GROUP):
+        a = weights[i] * unit
+        b = weights[i + 1] * unit if i + 1 < weights.size else 0.0
+        c = weights[i + 2] * unit if i + 2 < weights.size else 0.0
+        d = weights[i + 3] * unit if i + 3 < weights.size else 0.0
+        table = tables[GROUP * i : GROUP * i + LANES]
+        for subset in range(LANES):
+            table[subset] = a * (subset & 1) + b * (subset >> 1 & 1) + c * (subset >> 2 & 1) + d * (subset >> 3)
+
+
+def plain_close_codes(scores: np.ndarray, codes: np.ndarray, start: int, tables: np.ndarray, slack: float) -> int:
+    """Fill ``scores[row, lane]`` of a block of codes; return a bit for each lane whose row 0 leads by at most slack."""
+    sums = tables.reshape(-1, LANES)
+    block = codes[start : start + scores.shape[0] * sums.shape[0] * LANES].reshape(scores.shape[0], -1, LANES)
+    for row in range(scores.shape[0]):
+        scores[row] = 0.0
+        for group, subsets in enumerate(block[row]):
+            scores[row] += sums[group, subsets]
+    return _plain_close(scores, slack)
+
+
+def plain_close_ratings(scores: np.ndarray, ratings: np.ndarray, start: int, weights: np.ndarray, slack: float) -> int:
+    """Fill the scores of a block of ratings, and return the bits that `plain_close_codes` returns."""
+    block = ratings[start : start + scores.shape[0] * weights.size * LANES].reshape(scores.shape[0], -1, LANES)
+    for row in range(scores.shape[0]):
+        scores[row] = 0.0
+        for weight, rating in zip(weights, block[row], strict=True):
+            scores[row] += weight * rating
+    return _plain_close(scores, slack)
+
+
+def _plain_close(scores: np.ndarray, slack: float) -> int:
+    with np.errstate(invalid="ignore"):
+        leads = scores[0] - scores[1:].max(axis=0)
+    return sum(1 << lane for lane in range(LANES) if not leads[lane] > slack)
 
 
 def plain_used_below(uses: np.ndarray, first: int, limit: int) -> int:
-    """A bit for each of sixteen from ``first`` on that is below the limit, the first in the lowest."""
+    """Return a bit for each of sixteen counts from ``first`` on that is below the limit, the first in the lowest."""
     return sum(1 << lane for lane in range(LANES) if uses[first + lane] < limit)
 
 
-def plain_close_lanes(scores: np.ndarray, slack: float) -> int:
-    """A bit for each lane in which row 0 leads all others by at most slack, lane 0 in the lowest."""
-    return sum(1 << lane for lane in range(LANES) if not scores[0, lane] - scores[1:, lane].max() > slack)
+def plain_lowest_bit(bits: int) -> int:
+    """Return the position of the lowest set bit; at least one must be set."""
+    return int(bits & -bits).bit_length() - 1
 
 
-def _write_lanes(builder: Any, scores: Any, panel: Any, values: Any, count: Any) -> None:
-    """One pass over the panel, whose lanes take the part of classes."""
-    rows = WeightedRows(panel, integer(LANES), None, values, count, None)
-    write_pass(builder, scores, scores, ir.Constant(FLOAT, 1.0), rows, (LANES, 1, 4))
-    builder.ret_void()
+def _look_up(builder: Any, features: str, table: Any, codes: Any) -> Any:
+    """``table[codes]`` for sixteen codes: by permutation of registers where the processor has such an instruction."""
+    places = builder.zext(builder.load(codes, align=1), _SIXTEEN)
+    if "+avx512f" in features:
+        permute = declared(builder, "llvm.x86.avx512.permvar.sf.512", _FLOATS, _FLOATS, _SIXTEEN)
+        return builder.call(permute, [builder.load(vector_pointer(builder, table, integer(0), LANES), align=4), places])
+    if "+avx2" in features:
+        half = ir.VectorType(FLOAT, 8)
+        permute = declared(builder, "llvm.x86.avx2.permps", half, half, _EIGHT)
+        ends = [builder.load(vector_pointer(builder, table, integer(8 * end), 8), align=4) for end in (0, 1)]
+        halves = []
+        for first in (0, 8):
+            some = builder.shuffle_vector(places, places, ir.Constant(_EIGHT, list(range(first, first + 8))))
+            low, high = (builder.call(permute, [end, some]) for end in ends)
+            halves.append(builder.select(builder.icmp_signed(">", some, ir.Constant(_EIGHT, [7] * 8)), high, low))
+        return builder.shuffle_vector(*halves, ir.Constant(_SIXTEEN, list(range(LANES))))
+    found = ir.Constant(_FLOATS, ir.Undefined)
+    for lane in range(LANES):
+        place = builder.extract_element(places, ir.Constant(I32, lane))
+        found = builder.insert_element(found, builder.load(builder.gep(table, [place])), ir.Constant(I32, lane))
+    return found
 
 
-def _write_magnitude(builder: Any, values: Any, size: Any) -> None:
-    """Eight at a time, then one."""
-    eight = ir.VectorType(DOUBLE, 8)
+def _write_close(add: Callable[..., Any]) -> Callable[..., None]:
+    """Write the function that scores a block; ``add(builder, sum, place, j, weights)`` adds group or coordinate j."""
 
-    def add(lanes: int) -> Any:
-        def body(j: Any, total: list[Any]) -> list[Any]:
-            some, bits = builder.load(vector_pointer(builder, values, j, lanes), align=8), ir.VectorType(I64, lanes)
-            size = builder.and_(builder.bitcast(some, bits), ir.Constant(bits, [2**63 - 1] * lanes))
-            return [builder.fadd(total[0], builder.bitcast(size, some.type))]
+    def write(builder: Any, scores: Any, rows: Any, block: Any, weights: Any, count: Any, slack: Any) -> None:
+        def score(row: Any) -> Any:
+            def body(j: Any, total: list[Any]) -> list[Any]:
+                place = builder.mul(builder.add(builder.mul(row, count), j), integer(LANES))
+                return [add(builder, total[0], vector_pointer(builder, block, place, LANES), j, weights)]
 
-        return body
+            total = loop(builder, integer(0), 1, count, [ir.Constant(_FLOATS, None)], body)[1]
+            builder.store(total, vector_pointer(builder, scores, builder.mul(row, integer(LANES)), LANES), align=4)
+            return total
 
-    j, totals = loop(builder, integer(0), 8, size, [ir.Constant(eight, None)], add(8))
-    _, rest = loop(builder, j, 1, size, [ir.Constant(ir.VectorType(DOUBLE, 1), None)], add(1))
-    for half in (4, 2, 1):
-        parts = [ir.Constant(ir.VectorType(I32, half), [first + lane for lane in range(half)]) for first in (0, half)]
-        totals = builder.fadd(*(builder.shuffle_vector(totals, totals, part) for part in parts))
-    builder.ret(builder.extract_element(builder.fadd(totals, rest), ir.Constant(I32, 0)))
+        label, second = score(integer(0)), score(integer(1))
+        best = loop(builder, integer(2), 1, rows, [second], lambda row, best: [larger(builder, score(row), best[0])])[1]
+        limit = broadcast(builder, builder.fptrunc(slack, FLOAT), LANES)
+        close = builder.fcmp_unordered("<=", builder.fsub(label, best), limit)
+        builder.ret(builder.zext(builder.bitcast(close, I16), I64))
+
+    return write
 
 
-def write_used_below(builder: Any, uses: Any, first: Any, limit: Any) -> None:
+def _add_codes(features: str) -> Callable[..., Any]:
+    def add(builder: Any, total: Any, place: Any, group: Any, tables: Any) -> Any:
+        table = builder.gep(tables, [builder.mul(group, integer(LANES))])
+        return builder.fadd(total, _look_up(builder, features, table, place))
+
+    return add
+
+
+def _add_ratings(builder: Any, total: Any, place: Any, coordinate: Any, weights: Any) -> Any:
+    weight = broadcast(builder, builder.load(builder.gep(weights, [coordinate])), LANES)
+    return builder.fadd(total, builder.fmul(weight, builder.load(place, align=4), flags=FUSE), flags=FUSE)
+
+
+def _write_used_below(builder: Any, uses: Any, first: Any, limit: Any) -> None:
     """One comparison of sixteen."""
     counts = builder.load(vector_pointer(builder, uses, first, LANES), align=4)
     below = builder.icmp_signed("<", counts, broadcast(builder, builder.trunc(limit, I32), LANES))
     builder.ret(builder.zext(builder.bitcast(below, I16), I64))
 
 
-def _write_close_lanes(builder: Any, scores: Any, rows: Any, slack: Any) -> None:
-    """A loop over the rows; the comparison of sixteen lanes becomes sixteen bits."""
-
-    def load(row: Any) -> Any:
-        return builder.load(vector_pointer(builder, scores, builder.mul(row, integer(LANES)), LANES), align=4)
-
-    label, second = load(integer(0)), load(integer(1))
-    _, best = loop(builder, integer(2), 1, rows, [second], lambda row, best: [larger(builder, load(row), best[0])])
-    limit = broadcast(builder, builder.fptrunc(slack, FLOAT), LANES)
-    close = builder.fcmp_unordered("<=", builder.fsub(label, best), limit)
-    builder.ret(builder.zext(builder.bitcast(close, I16), I64))
+def _call_close(context: Any, builder: Any, sig: Any, args: Any, name: str, width: int, add: Any) -> Any:
+    """Call the function that scores a block; ``width`` numbers of the weights belong to a group or coordinate."""
+    scores, weights = (array_struct(context, builder, sig.args[i], args[i]) for i in (0, 3))
+    rows, count = builder.extract_value(scores.shape, 0), builder.sdiv(weights.nitems, integer(width))
+    inside(context, builder, integer(0), integer(2), rows)
+    size = builder.mul(builder.mul(rows, count), integer(LANES))
+    inside_array(context, builder, sig.args[1], args[1], args[2], size)
+    inside_array(context, builder, sig.args[0], args[0], integer(0), builder.mul(rows, integer(LANES)))
+    block = data_pointer(context, builder, sig.args[1], args[1], args[2])
+    return call_own(builder, name, I64, _write_close(add), scores.data, rows, block, weights.data, count, args[4])
 
 
 if JIT:
 
     @intrinsic
-    def add_lanes(_, scores, panel, base, values):  # type: ignore[no-untyped-def]
-        """See `plain_add_lanes`."""
+    def close_codes(_, scores, codes, start, tables, slack):  # type: ignore[no-untyped-def]
+        """See `plain_close_codes`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            to = data_pointer(context, builder, sig.args[0], args[0])
-            of = data_pointer(context, builder, sig.args[1], *args[1:3])
-            tail = dense_tail(context, builder, sig.args, args)
-            inside_array(context, builder, sig.args[0], args[0], integer(0), integer(LANES))
-            inside_array(context, builder, sig.args[1], args[1], args[2], builder.mul(tail[1], integer(LANES)))
-            call_own(builder, "linmax_lanes", VOID, _write_lanes, to, of, *tail)
-            return context.get_dummy_value()
+            add = _add_codes(context.codegen()._tm_features)
+            return _call_close(context, builder, sig, args, "linmax_close_codes", LANES, add)
 
-        return types.void(scores, float32[::1], int64, float32[::1]), codegen
+        return int64(float32[:, ::1], int8[::1], int64, float32[::1], float64), codegen
 
     @intrinsic
-    def magnitude(_, values):  # type: ignore[no-untyped-def]
-        """See `plain_magnitude`."""
+    def close_ratings(_, scores, ratings, start, weights, slack):  # type: ignore[no-untyped-def]
+        """See `plain_close_ratings`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            of = array_struct(context, builder, sig.args[0], args[0])
-            return call_own(builder, "linmax_magnitude", DOUBLE, _write_magnitude, of.data, of.nitems)
+            return _call_close(context, builder, sig, args, "linmax_close_ratings", 1, _add_ratings)
 
-        return float64(float64[::1]), codegen
+        return int64(float32[:, ::1], float32[::1], int64, float32[::1], float64), codegen
 
     @intrinsic
     def used_below(_, uses, first, limit):  # type: ignore[no-untyped-def]
@@ -152,27 +227,15 @@ if JIT:
             data = data_pointer(context, builder, sig.args[0], args[0])
             inside_array(context, builder, sig.args[0], args[0], args[1], integer(LANES))
             how = "alwaysinline"
-            return call_own(builder, "linmax_used_below", I64, write_used_below, data, *args[1:], how=how)
+            return call_own(builder, "linmax_used_below", I64, _write_used_below, data, *args[1:], how=how)
 
         return int64(int32[::1], int64, int64), codegen
 
     @intrinsic
-    def close_lanes(_, scores, slack):  # type: ignore[no-untyped-def]
-        """See `plain_close_lanes`."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            table = array_struct(context, builder, sig.args[0], args[0])
-            rows = builder.extract_value(table.shape, 0)
-            inside(context, builder, integer(0), integer(2), rows)
-            inside_array(context, builder, sig.args[0], args[0], integer(0), builder.mul(rows, integer(LANES)))
-            return call_own(builder, "linmax_close_lanes", I64, _write_close_lanes, table.data, rows, args[1])
-
-        return int64(float32[:, ::1], float64), codegen
+    def lowest_bit(_, bits):  # type: ignore[no-untyped-def]
+        """See `plain_lowest_bit`."""
+        return int64(int64), lambda _context, builder, _signature, args: builder.cttz(args[0], ir.Constant(BIT, 1))
 
 else:
-    add_lanes, close_lanes, used_below, magnitude = (
-        plain_add_lanes,
-        plain_close_lanes,
-        plain_used_below,
-        plain_magnitude,
-    )
+    close_codes, close_ratings = plain_close_codes, plain_close_ratings
+    used_below, lowest_bit = plain_used_below, plain_lowest_bit

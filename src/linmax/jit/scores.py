@@ -6,6 +6,7 @@ explicit vectors. The functions ``plain_...`` define the results; they run when 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,10 +18,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import CHECKED, JIT, inside_array
-from linmax.jit.selection import bits_of_values
 from linmax.jit.vectors import (
     DOUBLE,
-    FLOAT,
+    EIGHT_INTS,
     FUSE,
     I32,
     I64,
@@ -28,36 +28,33 @@ from linmax.jit.vectors import (
     array_struct,
     broadcast,
     call_own,
+    constants,
     data_pointer,
-    each_bit,
     integer,
+    larger,
+    largest_lane,
     loop,
     prefetch_pointer,
     vector_pointer,
 )
 
 __all__ = [
-    "WeightedRows",
     "add_dense",
     "add_rows",
-    "check_rows",
-    "dense_tail",
+    "largest_but",
     "plain_add_dense",
     "plain_add_rows",
+    "plain_largest_but",
     "plain_start_dense",
     "plain_start_rows",
-    "sparse_tail",
     "start_dense",
-    "start_dense_skipping",
     "start_rows",
-    "write_pass",
 ]
 
 # A shape is: lanes of a vector, vectors side by side, and independent sums that hide the latency of additions. Strides
 # of 1, 2, 4, 8 and 24 are one pass with the stride as a constant; others are passes over 16 classes, then over 8.
 # Vectors have at most 8 lanes: LLVM splits longer ones badly.
 _SHAPES = ((1, 1, 4), (2, 1, 4), (4, 1, 4), (8, 1, 4), (8, 3, 2))
-_SKIPPING = _SHAPES[1:4]
 _WIDE, _NARROW = (8, 2, 4), (8, 1, 4)
 _ROWS_AHEAD = 24  # rows prefetched, the next instance's included: its first misses would otherwise stall every trial
 _VALUES_AHEAD = 256  # row numbers and values prefetched: the hardware's own prefetching stops at the end of every page
@@ -114,7 +111,16 @@ def plain_start_dense(
     plain_add_dense(scores, weights, base, stride, values)
 
 
-class WeightedRows(NamedTuple):
+def plain_largest_but(scores: np.ndarray, known: int, skip: int) -> float:
+    """Return the largest of ``scores[:known]`` except ``skip``, -inf without any; nan is ignored.
+
+    ``scores`` has space for whole vectors of 8.
+    """
+    others = np.delete(scores[:known], skip) if skip < known else scores[:known]
+    return float(np.fmax.reduce(others, initial=-np.inf))
+
+
+class _WeightedRows(NamedTuple):
     """The rows that a pass adds up, as IR values."""
 
     weights: Any  # pointer to the first row
@@ -123,10 +129,9 @@ class WeightedRows(NamedTuple):
     values: Any
     count: Any
     within: Any  # how many row numbers may be read, those of later instances included
-    skips: bool = False  # whether stretches of values that are all 0 are passed over, which changes no sum
 
 
-def _places(builder: Any, rows: WeightedRows, j: Any, together: int) -> list[Any]:
+def _places(builder: Any, rows: _WeightedRows, j: Any, together: int) -> list[Any]:
     """The row numbers from j on, one or an even number of them; two by each load, since loads limit the speed."""
     following = [builder.add(j, integer(way), flags=("nsw",)) for way in range(together)]
     if rows.numbers is None:
@@ -142,21 +147,19 @@ def _places(builder: Any, rows: WeightedRows, j: Any, together: int) -> list[Any
     return found
 
 
-def _rows(builder: Any, rows: WeightedRows, j: Any, together: int) -> list[Any]:
+def _rows(builder: Any, rows: _WeightedRows, j: Any, together: int) -> list[Any]:
     """Pointers to the rows from j on."""
     starts = [builder.mul(place, rows.stride, flags=("nsw",)) for place in _places(builder, rows, j, together)]
     return [builder.gep(rows.weights, [start]) for start in starts]
 
 
-def write_pass(
-    builder: Any, scores: Any, start: Any, factor: Any, rows: WeightedRows, shape: tuple[int, int, int]
+def _write_pass(
+    builder: Any, scores: Any, start: Any, factor: Any, rows: _WeightedRows, shape: tuple[int, int, int]
 ) -> None:
     """Write one pass over the rows, for as many classes as the shape has: ``scores = factor * start + sum of rows``."""
     lanes, parts, ways = shape
-    number = rows.values.type.pointee
-    vector = ir.VectorType(number, lanes)
-    align = 4 if number == FLOAT else 8
-    streamed = parts == 1 and number == DOUBLE  # with more classes the weights, not the rows, limit the speed
+    vector = ir.VectorType(DOUBLE, lanes)
+    streamed = parts == 1  # with more classes the weights, not the rows, limit the speed
 
     def prefetch_weights(j: Any) -> None:
         coming = builder.add(j, integer(_ROWS_AHEAD))
@@ -181,7 +184,7 @@ def write_pass(
                 here = builder.add(j, integer(way), flags=("nsw",))
                 value = broadcast(builder, builder.load(builder.gep(rows.values, [here])), lanes)
                 for part in range(parts):
-                    weight = builder.load(vector_pointer(builder, at, integer(part * lanes), lanes), align=align)
+                    weight = builder.load(vector_pointer(builder, at, integer(part * lanes), lanes), align=8)
                     term = builder.fmul(value, weight, flags=FUSE)
                     updated.append(builder.fadd(sums[way * parts + part], term, flags=FUSE))
             return updated
@@ -190,31 +193,18 @@ def write_pass(
 
     offsets = [integer(part * lanes) for part in range(parts)]
     multiple = broadcast(builder, factor, lanes)
-    first = [builder.load(vector_pointer(builder, start, place, lanes), align=align) for place in offsets]
+    first = [builder.load(vector_pointer(builder, start, place, lanes), align=8) for place in offsets]
     sums = [builder.fmul(multiple, begin) for begin in first] + [ir.Constant(vector, None)] * (parts * (ways - 1))
-    if rows.skips:  # in fours, the ways of all shapes that skip
-        j = builder.and_(rows.count, integer(-ways))
-
-        def some(begin: Any, sums: list[Any]) -> list[Any]:
-            bits = bits_of_values(builder, builder.gep(rows.values, [begin]), builder.sub(j, begin))
-            for shift in (1, 2):  # the lowest bit of four stands for all of them
-                bits = builder.or_(bits, builder.lshr(bits, integer(shift)))
-            heads = builder.and_(bits, integer(0x1111111111111111))
-            return each_bit(builder, heads, sums, lambda bit, sums: add(ways)(builder.add(begin, bit), sums))
-
-        blocks = builder.and_(builder.add(j, integer(63)), integer(-64))
-        _, *sums = loop(builder, integer(0), 64, blocks, sums, some)
-    else:
-        j, *sums = loop(builder, integer(0), ways, rows.count, sums, add(ways))
+    j, *sums = loop(builder, integer(0), ways, rows.count, sums, add(ways))
     while len(sums) > parts:
         half = len(sums) // 2
         sums = [builder.fadd(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
     _, *sums = loop(builder, j, 1, rows.count, sums, add(1))
     for total, place in zip(sums, offsets, strict=True):
-        builder.store(total, vector_pointer(builder, scores, place, lanes), align=align)
+        builder.store(total, vector_pointer(builder, scores, place, lanes), align=8)
 
 
-def _write_scores(sparse: bool, skips: bool) -> Callable[..., None]:
+def _write_scores(sparse: bool) -> Callable[..., None]:
     """The writer of the function that adds up rows, sparse or dense: a pass for every block of classes."""
 
     def write(builder: Any, *arguments: Any) -> None:
@@ -223,11 +213,11 @@ def _write_scores(sparse: bool, skips: bool) -> Callable[..., None]:
 
         def block(first: Any, step: Any, shape: tuple[int, int, int]) -> None:
             to, of, begin = [builder.gep(pointer, [first]) for pointer in (scores, weights, start)]
-            write_pass(builder, to, begin, factor, WeightedRows(of, step, numbers, values, count, within, skips), shape)
+            _write_pass(builder, to, begin, factor, _WeightedRows(of, step, numbers, values, count, within), shape)
 
         other = builder.append_basic_block("other")
         choice = builder.switch(stride, other)
-        for shape in _SKIPPING if skips else _SHAPES:
+        for shape in _SHAPES:
             length = integer(shape[0] * shape[1])
             case = builder.append_basic_block("case")
             choice.add_case(length, case)
@@ -235,9 +225,6 @@ def _write_scores(sparse: bool, skips: bool) -> Callable[..., None]:
             block(integer(0), length, shape)
             builder.ret_void()
         builder.position_at_end(other)
-        if skips:
-            builder.unreachable()
-            return
         done = integer(0)
         for shape in (_WIDE, _NARROW):
 
@@ -251,11 +238,11 @@ def _write_scores(sparse: bool, skips: bool) -> Callable[..., None]:
     return write
 
 
-def check_rows(context: Any, builder: Any, kinds: Any, args: Any, tail: list[Any], before: bool) -> None:
+def _check_rows(context: Any, builder: Any, kinds: Any, args: Any, tail: list[Any], before: bool) -> None:
     """In the checked mode: all rows are in the weights, which ``args`` begin with, and so is that ``before`` the first.
 
-    After the weights come the first place and the stride; the last arguments are those of `sparse_tail`, or
-    `dense_tail`.
+    After the weights come the first place and the stride; the last arguments are those of `_sparse_tail`, or
+    `_dense_tail`.
     """
     base, stride = args[1:3]
     if before:
@@ -270,25 +257,23 @@ def check_rows(context: Any, builder: Any, kinds: Any, args: Any, tail: list[Any
         inside_array(context, builder, kinds[0], args[0], builder.add(base, builder.mul(row, stride)), stride)
 
 
-def _scores(
-    context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any], skips: bool = False
-) -> Any:
+def _scores(context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any]) -> Any:
     """Call the function that adds up rows; ``tail`` holds its arguments from ``values`` on."""
     if CHECKED:
         inside_array(context, builder, kinds[0], args[0], integer(0), args[3])
-        check_rows(context, builder, kinds[1:], args[1:], tail, constant is not None)
+        _check_rows(context, builder, kinds[1:], args[1:], tail, constant is not None)
     scores = data_pointer(context, builder, kinds[0], args[0])
     weights, stride = data_pointer(context, builder, kinds[1], args[1], args[2]), args[3]
     start, factor = scores, ir.Constant(DOUBLE, 1.0)
     if constant is not None:
         start, factor = builder.gep(weights, [builder.neg(stride)]), constant
     sparse = len(tail) > 2
-    name = "linmax_rows" if sparse else "linmax_dense_skipping" if skips else "linmax_dense"
-    call_own(builder, name, VOID, _write_scores(sparse, skips), scores, weights, stride, start, factor, *tail)
+    name = "linmax_rows" if sparse else "linmax_dense"
+    call_own(builder, name, VOID, _write_scores(sparse), scores, weights, stride, start, factor, *tail)
     return context.get_dummy_value()
 
 
-def sparse_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
+def _sparse_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
     """The values, their number, the row numbers and how many of these may be read."""
     (rows, values, lo, hi), (rows_kind, values_kind) = args[-4:], kinds[-4:-2]
     table = array_struct(context, builder, rows_kind, rows)
@@ -296,20 +281,46 @@ def sparse_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
     return [at, builder.sub(hi, lo), builder.gep(table.data, [lo]), builder.sub(table.nitems, lo)]
 
 
-def dense_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
+def _dense_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
     """The values, which are the last argument, and their number."""
     row = array_struct(context, builder, kinds[-1], args[-1])
     return [row.data, row.nitems]
 
 
+def _write_largest_but(builder: Any, scores: Any, known: Any, skip: Any) -> None:
+    limit, skipped = broadcast(builder, known, 8), broadcast(builder, skip, 8)
+    least = constants(-math.inf, 8, DOUBLE)
+
+    def eight(first: Any, largest: list[Any]) -> list[Any]:
+        place = builder.add(broadcast(builder, first, 8), ir.Constant(EIGHT_INTS, list(range(8))))
+        out = builder.or_(builder.icmp_signed("==", place, skipped), builder.icmp_signed(">=", place, limit))
+        some = builder.select(out, least, builder.load(vector_pointer(builder, scores, first, 8), align=8))
+        return [larger(builder, some, largest[0])]
+
+    _, largest = loop(builder, integer(0), 8, builder.add(known, integer(7)), [least], eight)
+    builder.ret(builder.extract_element(largest_lane(builder, largest), ir.Constant(I32, 0)))
+
+
 if JIT:
+
+    @intrinsic
+    def largest_but(_, scores, known, skip):  # type: ignore[no-untyped-def]
+        """See `plain_largest_but`."""
+
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            data = data_pointer(context, builder, sig.args[0], args[0])
+            eights = builder.and_(builder.add(args[1], integer(7)), integer(-8))
+            inside_array(context, builder, sig.args[0], args[0], integer(0), eights)
+            return call_own(builder, "linmax_largest_but", DOUBLE, _write_largest_but, data, *args[1:])
+
+        return float64(scores, int64, int64), codegen
 
     @intrinsic
     def add_rows(_, scores, weights, base, stride, rows, values, lo, hi):  # type: ignore[no-untyped-def]
         """See `plain_add_rows`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = sparse_tail(context, builder, sig.args, args)
+            tail = _sparse_tail(context, builder, sig.args, args)
             return _scores(context, builder, sig.args, args, None, tail)
 
         return types.void(scores, weights, int64, int64, int32[::1], float64[::1], int64, int64), codegen
@@ -319,7 +330,7 @@ if JIT:
         """See `plain_start_rows`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = sparse_tail(context, builder, sig.args, args)
+            tail = _sparse_tail(context, builder, sig.args, args)
             return _scores(context, builder, sig.args, args, args[4], tail)
 
         return types.void(scores, weights, int64, int64, float64, int32[::1], float64[::1], int64, int64), codegen
@@ -329,7 +340,7 @@ if JIT:
         """See `plain_add_dense`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = dense_tail(context, builder, sig.args, args)
+            tail = _dense_tail(context, builder, sig.args, args)
             return _scores(context, builder, sig.args, args, None, tail)
 
         return types.void(scores, weights, int64, int64, float64[::1]), codegen
@@ -339,24 +350,11 @@ if JIT:
         """See `plain_start_dense`."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = dense_tail(context, builder, sig.args, args)
+            tail = _dense_tail(context, builder, sig.args, args)
             return _scores(context, builder, sig.args, args, args[4], tail)
-
-        return types.void(scores, weights, int64, int64, float64, float64[::1]), codegen
-
-    @intrinsic
-    def start_dense_skipping(_, scores, weights, base, stride, constant, values):  # type: ignore[no-untyped-def]
-        """`start_dense` for a row with many zeros: stretches of four are not added up. The sums are the same.
-
-        For strides of 2, 4 and 8.
-        """
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = dense_tail(context, builder, sig.args, args)
-            return _scores(context, builder, sig.args, args, args[4], tail, skips=True)
 
         return types.void(scores, weights, int64, int64, float64, float64[::1]), codegen
 
 else:
     add_rows, add_dense, start_rows, start_dense = plain_add_rows, plain_add_dense, plain_start_rows, plain_start_dense
-    start_dense_skipping = plain_start_dense
+    largest_but = plain_largest_but

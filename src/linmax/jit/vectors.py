@@ -1,6 +1,6 @@
 """Helpers for writing LLVM IR with explicit vectors: types, loops, loads, prefetches and functions of a module.
 
-The modules `scores`, `selection`, `sinh`, `panels` and `float_rows` are written with them. The results do not depend on
+The modules `scores`, `sinh`, `panels` and `float_rows` are written with them. The results do not depend on
 how the compiler vectorises, because it is not asked to.
 """
 
@@ -30,7 +30,6 @@ __all__ = [
     "constants",
     "data_pointer",
     "declared",
-    "each_bit",
     "integer",
     "larger",
     "largest_lane",
@@ -115,25 +114,6 @@ def loop(
     builder.branch(head)
     builder.position_at_end(after)
     return [j, *phis]
-
-
-def each_bit(builder: Any, bits: Any, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-    """``for bit in the set ones, the lowest first: carried = body(bit, carried)``; returns what was carried."""
-    before, head, inner, after = builder.block, *(builder.append_basic_block(f"bits.{name}") for name in "abc")
-    builder.branch(head)
-    builder.position_at_end(head)
-    left, *phis = (builder.phi(value.type) for value in (bits, *carried))
-    for phi, value in zip((left, *phis), (bits, *carried), strict=True):
-        phi.add_incoming(value, before)
-    builder.cbranch(builder.icmp_unsigned("!=", left, integer(0)), inner, after)
-    builder.position_at_end(inner)
-    updated = body(builder.cttz(left, ir.Constant(BIT, 1)), phis)
-    rest = builder.and_(left, builder.sub(left, integer(1)))
-    for phi, value in zip((left, *phis), (rest, *updated), strict=True):
-        phi.add_incoming(value, builder.block)
-    builder.branch(head)
-    builder.position_at_end(after)
-    return phis
 
 
 def call_own(

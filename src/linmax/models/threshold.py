@@ -25,8 +25,6 @@ from linmax.core.contract import (
     PEAK,
     REACH,
     SHIFT,
-    SPREAD,
-    STEP,
     TRIALS,
     UPDATES,
     Bytes,
@@ -44,9 +42,11 @@ from linmax.core.rivals import activation
 from linmax.data.arrays import Layout
 from linmax.data.experts import Experts, experts
 from linmax.data.labels import as_array, label_array, unique_labels
+from linmax.engine.first_state import members_of
 from linmax.engine.notation import as_rule
-from linmax.jit.compiling import address_of, kernel
+from linmax.jit.compiling import kernel
 from linmax.models.trace import Trace
+from linmax.techniques.node import Run
 from linmax.util.checks import boolean
 
 __all__ = ["LinearThreshold"]
@@ -288,21 +288,7 @@ class LinearThreshold:
         elif self._layout is not None and instances.layout.sparse > self._layout.sparse:
             self._state = self._grown(self._state, instances.layout.sparse - self._layout.sparse)
         self._layout, self._vocabulary = instances.layout, instances.vocabulary
-        members = Members(
-            np.array([address_of(rule.step, STEP)]),
-            np.array([address_of(rule.spread, SPREAD)]),
-            np.array([rule.everywhere], np.int64),
-            np.array([rule.gain], np.int64),
-            np.array([rule.only_sign], np.int64),
-            np.zeros(1, np.int64),
-            np.zeros(1, np.int64),
-            np.array([rule.values], float).reshape(1, -1),
-            np.zeros((1, 4), np.int64),
-            np.zeros(1, np.int64),
-            np.zeros(1, np.int64),
-            0,
-        )
-        return members, self._state
+        return members_of([Run(rule)]), self._state
 
     def _grown(self, state: State, more: int) -> State:
         """Attributes met for the first time: each with the weight it would have, had it always been there with 0."""

@@ -47,12 +47,9 @@ from linmax.core.contract import (
 from linmax.core.contract import RAW as RAW_AVERAGE
 from linmax.core.linear_max import score, top_two
 from linmax.core.member import LANES, EngineArrays, EngineArraysT, MemberView, Scratch, view_of
-from linmax.core.search import Trials, doubt, filled, in_steps, lane_scores, sure_rival, take_aim, within
+from linmax.core.search import Trials, close_lanes, doubt, filled, load_weights, sure_rival, within
 from linmax.jit.compiling import kernel
-from linmax.jit.panels import close_lanes
-from linmax.jit.selection import lowest_bit
-from linmax.jit.vote_leads import close_codes
-from linmax.jit.vote_panels import TABLE
+from linmax.jit.panels import lowest_bit
 
 __all__ = [
     "LOG_NUMBERS",
@@ -284,23 +281,19 @@ def count_right(
     scratch: Scratch,
 ) -> int:
     """On how many of the trials begin..end these weights predict the label."""
-    instances, panel, labels, known = trials.instances, trials.panel, trials.labels, shape[KNOWN]
-    right, total, slack, groups = end - begin, 0.0, doubt(panel, weights.size), scratch.tables.size // TABLE
+    instances, panel, labels = trials.instances, trials.panel, trials.labels
+    right, total, slack = end - begin, 0.0, doubt(panel, weights.size)
     if filled(panel):
-        total = take_aim(weights, panel, scratch.single, scratch.tables)
+        total = load_weights(weights, panel, scratch.tables)
     for block in range(begin // LANES, (end + LANES - 1) // LANES):
         row, bits = 0, within(block * LANES, begin, end)
-        if total > 0.0 and panel.codes.size:
-            place = block * groups * scratch.sums.size
-            bits &= close_codes(scratch.sums, panel.codes, place, scratch.tables, in_steps(slack, groups))
-        elif total > 0.0:
-            lane_scores(panel, block, known, scratch.single, scratch.tables, scratch.lanes)
-            bits &= close_lanes(scratch.lanes, slack)
+        if total > 0.0:
+            bits &= close_lanes(panel, block, weights.size, scratch.tables, scratch.lanes, slack)
         while bits != 0:
             lane = lowest_bit(bits)
             t = block * LANES + lane
-            if total > 0.0 and panel.codes.size:
-                row = sure_rival(scratch.sums, lane, known, in_steps(slack, groups))
+            if total > 0.0:
+                row = sure_rival(scratch.lanes, lane, slack)
             if row > 0:
                 right -= 1
             else:

@@ -13,67 +13,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import float64, int32, int64, types
-from numba.extending import intrinsic
 
-from linmax.core.contract import (
-    BEST,
-    LEFT,
-    NEXT,
-    RECYCLED,
-    TRIALS,
-    UPDATES,
-    Indices,
-    InstancesT,
-    Labels,
-    PanelT,
-)
-from linmax.core.member import (
-    CHANGED,
-    FAILED,
-    MemberView,
-    MemberViewT,
-    Scratch,
-    ScratchT,
-    call_present,
-    present_instance,
-)
-from linmax.core.search import Trials, search, sighted
-from linmax.jit.compiling import JIT, caller, kernel
+from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES
+from linmax.core.member import CHANGED, FAILED, MemberView, Scratch, call_present, present_instance
+from linmax.core.search import Trials, load_member_weights, search
+from linmax.jit.compiling import kernel
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.node import NO_RECYCLING, Run
 from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
 from linmax.util.checks import LARGEST_INT32, counted
 
-__all__ = [
-    "BITS_IN_WORD",
-    "LEFT_RANGE",
-    "NOT_LEARNED",
-    "RECYCLE",
-    "Recycled",
-    "call_recycle",
-    "recycle",
-    "recycle_instances",
-]
+__all__ = ["Recycled", "recycle", "recycle_instances"]
 
 FOREVER = LARGEST_INT32  # "u = infinity", as a counter
 SAVED = 1000  # trials whose unused look-ups are kept for later
 KEPT, USES, PASSES, BUDGET = range(4)
-BITS_IN_WORD = 63  # coordinates whose bits are one number: up to these votes are recycled by bits
-
-MemberTrialsT = types.NamedTuple([InstancesT, PanelT, Labels, int32[::1]], Trials)
-RECYCLE = float64(MemberViewT, ScratchT, MemberTrialsT, int64, int64, int64, int64, int64, Indices)
-LEFT_RANGE, NOT_LEARNED = -1.0, -2.0  # what it may return instead of a sum
-
-if JIT:
-
-    @intrinsic
-    def call_recycle(_, address, view, scratch, trials, begin, end, limit, form, rival, counts):  # type: ignore[no-untyped-def]
-        """`linmax.engine.recycling_votes.recycle_votes`, by address, so that others need not compile it."""
-        return RECYCLE.return_type(int64, *RECYCLE.args), caller(RECYCLE)
-
-else:
-    call_recycle = caller(RECYCLE)
 
 
 @kernel(hot=True)
@@ -89,15 +43,15 @@ def recycle_instances(
     """Look at begin..end, over and over, until nothing has called for an update since each was last looked at.
 
     Without a budget it begins with the oldest. With one it goes on where it stopped the last time, and ends when the
-    look-ups that are left are used up. Returns what `linmax.core.search.sighted` found last; -1 when a weight left its
-    range.
+    look-ups that are left are used up. Returns the last value of `linmax.core.search.load_member_weights`; -1 when a
+    weight left its range.
     """
     instances, labels, uses, nothing = trials.instances, trials.labels, trials.uses, scratch.z[:0]
     size, budget = end - begin, recycling[BUDGET]
     first = counts[TRIALS] - end  # number of the trial at place 0; the last one played is at end - 1
     left = counts[LEFT] if budget else FOREVER * FOREVER
     t = max(begin, counts[NEXT] - first) if budget else begin
-    quiet, passes, total = 0, 0, sighted(view, scratch, trials.panel)
+    quiet, passes, total = 0, 0, load_member_weights(view, scratch, trials.panel)
     while quiet < size and left > 0 and passes < recycling[PASSES]:
         stop = min(end, t + min(left, size - quiet))
         found, _, rival, margin = search(view, scratch, trials, t, stop, recycling[USES], total, nothing)
@@ -116,7 +70,7 @@ def recycle_instances(
                 counts[UPDATES] += steps
                 counts[RECYCLED] += steps
                 quiet = 0
-                total = sighted(view, scratch, trials.panel)
+                total = load_member_weights(view, scratch, trials.panel)
         left -= looked
         t += looked
         if t == end:

@@ -72,7 +72,7 @@ def teach(itself: int, arguments: int, _: int) -> int:
     if label == NOT_READ or not read_instance(trial.reader, arguments, instances, 0, instances.values.size):
         return answer_no(objects, NO)
     trial.labels[0] = label
-    if play_plain_inline(trial.arrays, instances, trial.labels, outputs, False) >= 0:
+    if play_plain_inline(trial.arrays, instances, trial.labels, outputs) >= 0:
         return answer_no(objects, BAD)
     known = trial.arrays.state.shape[KNOWN]
     return note_and_answer(objects, trial.record, outputs.predictions[0], label, outputs.table[0], known)

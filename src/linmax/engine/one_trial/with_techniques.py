@@ -228,7 +228,7 @@ class TechniquesPath(OneTrialPath):
         assert leaves is not None
         rows = engine.k if engine.small else 0
         support = layout.voters + 2 * (longest + 1)
-        scratch = scratch_for(state, engine.everywhere, 0, support, rows, engine.logged, engine.kept)
+        scratch = scratch_for(state, engine.everywhere, 0, support, rows, engine.logged)
         settings = np.zeros(VOTES_ON + 1, np.int64)
         settings[[AT, END, MOST, REMEMBERS, VOTES]] = played, size, longest, self.remembers, voting is not None
         settings[[PLAYS, FOLLOWS, JUDGES, VOTES_ON]] = addresses()
