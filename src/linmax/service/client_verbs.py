@@ -58,7 +58,7 @@ class Verbs:
     def create(self, name: str, learner: str = "auto", **options: Any) -> Any:
         """Make a model: ``kind`` ("attributes", "votes", "scores", "mixed"), ``classes`` and the like; its summary."""
         body = {"name": name, "learner": learner} | options
-        return self._ask(ClientRequest("POST", "/v1/models", body, _whole, repeatable=False))
+        return self._ask(ClientRequest("POST", "/v1/models", body, _whole, repeatable=True))
 
     def models(self) -> Any:
         """Summaries of all models."""

@@ -66,6 +66,8 @@ class LogStore:
     def _read_tables(self) -> None:
         execute = self.database.execute
         self.identity: str = execute("SELECT value FROM info WHERE name = 'identity'").get
+        known = execute("SELECT value FROM info WHERE name = 'environments'").get
+        self.environments: list[dict[str, str]] = json.loads(known or "[]")
         self.models: dict[int, ModelRow] = {}
         for row in execute("SELECT model, name, description, created, limits, base, base_hash, kept, named "
                            "FROM models WHERE deleted IS NULL ORDER BY model"):  # fmt: skip
@@ -247,6 +249,14 @@ class LogStore:
     def note_seq(self) -> None:
         """Write the last number down where it does not follow from the events."""
         self.run("UPDATE info SET value = ? WHERE name = 'seq'", (self.seq,))
+
+    def note_environment(self, here: dict[str, str]) -> None:
+        """Remember the libraries and the processor that learn from the next event on, where these are others."""
+        if not self.environments or self.environments[-1] != here:
+            self.environments.append(here)
+            self.begin()
+            self.run("INSERT OR REPLACE INTO info VALUES ('environments', ?)", (json.dumps(self.environments),))
+            self.commit()
 
     def note_incident(self, told: str) -> None:
         """Remember something that an operator must know, until it is settled."""

@@ -14,15 +14,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from linmax import __version__, bounds
+from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
 from linmax.service.bodies import ModelOptions, Probability
+from linmax.service.environment import environment
 from linmax.service.instances import InstanceLimits
 from linmax.service.log_rows import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
 from linmax.service.packing import Instance, Label
-from linmax.service.probing import Footprint, footprint, is_fragile, learning_mark
+from linmax.service.probing import Footprint, footprint, is_fragile
 from linmax.service.refusals import Refusal
 from linmax.service.weighing import WeightsCache
 
@@ -93,14 +94,9 @@ class ServedModel:
         """How its size grows; found by trials of another learner, which takes a moment the first time."""
         return footprint(self.options.learner, self.options.kind, self.options.thresholds)
 
-    def learning_mark(self) -> str:
-        """A mark of how such a learner learns here (`probing.learning_mark`)."""
-        return learning_mark(self.options.learner, self.options.kind, self.options.thresholds)
-
     def probe(self) -> None:
         """Find out what is tried out once for all such learners, so that no request waits for it."""
         is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
-        self.learning_mark()
 
     def check(self, instance: Instance, label: Label | None, field: str = "label") -> None:
         """Refuse what could not be learned, before it is stored; `field` is where the label stands."""
@@ -229,6 +225,7 @@ class ServedModel:
             instance["candidates"] = labels
         for label in (*labels[:2], labels[0], labels[0]):
             self.predict(instance)
+            self.learner.predict_proba(**instance)
             self.learner.learn(**instance, label=label)
 
     # -- snapshots and recovery -----------------------------------------------------------------------
@@ -244,7 +241,7 @@ class ServedModel:
             "unlearned": self.unlearned,
             "late": self.late,
             "options": msgspec.to_builtins(self.options),
-            "written_by": {"linmax": __version__, "learns": self.learning_mark()},
+            "written_by": environment(),
             "account": self.account.state(),
             "learner": description,
         }

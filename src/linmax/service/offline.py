@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from linmax.service import log_reading
 from linmax.service.chain import name_hash
+from linmax.service.environment import agree, environment, same_versions, versions
 from linmax.service.log import EventLog
 from linmax.service.log_reading import SKIPPED, Damaged
 from linmax.service.log_rows import ASKS, LABEL, LEARN, WANTS, Guess, ModelRow, Place
@@ -151,7 +153,10 @@ def exported(data: Path, model: str | None, since: int) -> Iterator[dict[str, An
 
 
 def verify(data: Path) -> Findings:
-    """Replay every model from its first event, and compare: hashes, names, answers, snapshots bit by bit."""
+    """Replay every model from its first event, and compare hashes, names, answers and snapshots, bit by bit.
+
+    Where another processor or another version has learned, states are compared within a tolerance.
+    """
     report = Findings()
     with opened(data) as log:
         sound = [line for (line,) in log.run("PRAGMA integrity_check")]
@@ -177,6 +182,9 @@ class _Verified:
                 raise ValueError(f"snapshot {path.name} is not part of this log's history")
             self.states.append((seq, told, arrays))
         self.answers, self.skipped = 0, False
+        self.different: Counter[str] = Counter()  # because of another processor or version
+        learned_by = [*log.environments, *(told["written_by"] for _, told, _ in self.states)]
+        self.others = [by for by in learned_by if by != environment()]
         log.answered = 0  # what a replay predicts is compared, also where it is written down
 
     def run(self, report: Findings) -> None:
@@ -190,21 +198,38 @@ class _Verified:
         trials = 0
         for seq, told, arrays in self.states:
             trials += replay(model, self.log, self._compare, until=seq)
-            own, ours = model.state()
-            if told["account"] != own["account"] or digest(arrays) != digest(ours):
-                by = told.get("written_by", {})
-                if by.get("learns", "") in ("", model.learning_mark()):
-                    raise ValueError(f"the snapshot at event {seq} differs from a replay")
-                report.add(
-                    f"{row.name}: linmax {by['linmax']}, which learns otherwise, wrote the snapshot at event {seq}"
-                )
+            self._compare_state(seq, told, arrays, model)
         trials += replay(model, self.log, self._compare)
+        same = "the same"
+        if self.different:
+            found = " and ".join(f"{count} {kind}" for kind, count in self.different.items())
+            same = f"the same but for {found}: {self._reason()}"
         told_hash = "the running hash fits" if model.hash == row.hash else "the running hash does not fit"
         report.add(
             f"{row.name}: {trials} trials replayed{begin}, {self.answers} answers and {len(self.states)} snapshots are "
-            f"the same, {told_hash}",
+            f"{same}, {told_hash}",
             good=model.hash == row.hash,
         )
+
+    def _compare_state(self, seq: int, told: dict[str, Any], arrays: Any, model: ServedModel) -> None:
+        """Compare a snapshot with the replay: bit by bit, or within the tolerance where others learned it."""
+        own, ours = model.state()
+        if told["account"] == own["account"] and digest(arrays) == digest(ours):
+            return
+        near = agree(arrays, ours) and told["account"]["trials"] == own["account"]["trials"]
+        if not self.others or not (near or self._other_versions()):
+            raise ValueError(f"the snapshot at event {seq} differs from a replay")
+        self.different["snapshots"] += 1
+
+    def _other_versions(self) -> list[str]:
+        """Name the versions, other than these, that have learned from the log."""
+        return [versions(by) for by in self.others if not same_versions(by, environment())]
+
+    def _reason(self) -> str:
+        found = self._other_versions()
+        if found:
+            return f"{found[-1]} learned some of them, and may learn differently"
+        return "replayed on a different processor, differences within tolerance"
 
     def _check_names(self) -> None:
         found = 0
@@ -224,7 +249,10 @@ class _Verified:
         if stored[1] == SKIPPED:
             self.skipped = True  # later answers came from a model that had learned it
         if not self.skipped and (told, stored[1]) != (predicted, fault):
-            raise ValueError(f"event {seq} was answered with {told!r}, and a replay gives {predicted!r}")
+            # On another processor ties may be broken differently; damage changes more than one answer in a thousand.
+            if not self.others or (self.different["answers"] > self.answers // 1000 and not self._other_versions()):
+                raise ValueError(f"event {seq} was answered with {told!r}, and a replay gives {predicted!r}")
+            self.different["answers"] += 1
         self.answers += 1
 
 

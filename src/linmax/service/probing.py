@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from linmax.models.online import Learner
 
-__all__ = ["Footprint", "footprint", "is_fragile", "learning_mark"]
+__all__ = ["Footprint", "footprint", "is_fragile"]
 
 STEEP = (1.0, 30.0, 1e3, 1e6)  # numbers that a rule with a steep link cannot take
 COUNTS, CLASSES = (256, 768), (2, 4, 8)  # sizes that are tried
-MARK_TRIALS = 40
 INSTANCE_BLOCKS = ("attributes", "votes", "scores")
 
 
@@ -63,35 +61,6 @@ def is_fragile(learner: str, kind: str, thresholds: bool) -> bool:
     (False, True)
     """
     return any(_overflows(learner, block, thresholds) for block in _blocks(kind))
-
-
-@lru_cache(maxsize=256)
-def learning_mark(learner: str, kind: str, thresholds: bool) -> str:
-    """A mark of what such a learner makes of a few trials here: where it learns otherwise, the mark is another.
-
-    It may learn otherwise by another version of the library, another build, or another CPU.
-
-    Examples
-    --------
-    >>> learning_mark("perceptron", "votes", True) == learning_mark("winnow(1.1)", "votes", True)
-    False
-    """
-    tried, found = Learner(learner, thresholds=thresholds), blake2b(digest_size=8)
-    for t in range(MARK_TRIALS):
-        label = "abc"[t * t % 3]
-        blocks: dict[str, Any] = {
-            "attributes": {f"{i}": ((3 * t + 5 * i) % 11 - 5) / 10.0 for i in range(4)},
-            "votes": {f"{i}": "abc"[(t * t + t * i // 3) % 3] for i in range(4)},
-            "scores": {f"{i}": {name: (t + i * ord(name)) % 7 / 10.0 for name in "abc"} for i in range(2)},
-        }
-        try:
-            tried.learn(**{block: blocks[block] for block in _blocks(kind)}, label=label)
-        except (ValueError, TypeError, ArithmeticError):
-            return ""  # it takes no such instances
-    arrays = tried.state()[1]
-    for name in sorted(arrays):
-        found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
-    return found.hexdigest()
 
 
 def _blocks(kind: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -35,10 +36,19 @@ SERVER_COLLECT_AFTER = (10_000, 4, 10)
 class _Server(uvicorn.Server):
     """Ends streams when a signal comes, and hangs up on clients that never finish their request."""
 
-    def __init__(self, config: uvicorn.Config, app: App, settings: ServiceSettings) -> None:
+    def __init__(
+        self, config: uvicorn.Config, app: App, settings: ServiceSettings, announce: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self.service, self.settings = app.service, settings
+        self._announce = announce
         self._swept = time.monotonic()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then announce the address."""
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
 
     def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
         """Shut down gracefully, with exit status 0; a second Ctrl-C does not wait."""
@@ -66,10 +76,10 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
     ----------
     settings : where the data are, and the limits.
     host, port : where to listen; without keys only a loopback address is taken, port 0 means any free one.
-    told : a file to write the address to, as JSON; "-" is standard output.
+    told : a file to write the address to, as JSON, once the server listens; "-" is standard output.
     options : passed on to the service.
     """
-    app = App(settings, loaded=_hold, **options)
+    app = App(settings, loaded=gc.freeze, **options)
     if app.gate.open and not _is_loopback(host):
         app.service.log.close()
         raise ValueError(
@@ -78,15 +88,18 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
         )
     listener = _listen(host, port)
     address = "http://{}:{}".format(f"[{host}]" if ":" in host else host, listener.getsockname()[1])
-    note = {"address": address, "pid": os.getpid(), "data": str(settings.data.resolve())}
-    if told == "-":
-        print(json.dumps(note), flush=True)
-    elif told is not None:
-        Path(told).write_text(json.dumps(note) + "\n")
-    print(f"linmax: serving {settings.data} at {address}", file=sys.stderr)
-    if app.gate.open:
-        print("linmax: no keys: open to everybody on this machine, and to nobody else", file=sys.stderr)
-    sys.stderr.flush()
+
+    def announce() -> None:
+        note = json.dumps({"address": address, "pid": os.getpid(), "data": str(settings.data.resolve())})
+        if told == "-":
+            print(note, flush=True)
+        elif told is not None:
+            Path(told).write_text(note + "\n")
+        print(f"linmax: serving {settings.data} at {address}", file=sys.stderr)
+        if app.gate.open:
+            print("linmax: no keys: open to everybody on this machine, and to nobody else", file=sys.stderr)
+        sys.stderr.flush()
+
     config = uvicorn.Config(
         app,
         http=Protocol,
@@ -100,13 +113,7 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
     )
     gc.set_threshold(*SERVER_COLLECT_AFTER)
     sys.setswitchinterval(SWITCH_SECONDS)
-    _Server(config, app, settings).run(sockets=[listener])
-
-
-def _hold() -> None:
-    """Keep what has been loaded out of the garbage collector's sight: it stays, and looking at it takes long."""
-    gc.collect()
-    gc.freeze()
+    _Server(config, app, settings, announce).run(sockets=[listener])
 
 
 def _is_loopback(host: str) -> bool:

@@ -8,12 +8,14 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from linmax.service.bodies import NewModel
+from linmax.service.environment import environment
 from linmax.service.folder import flush_folder, private_folder
 from linmax.service.housekeeping import Housekeeping
 from linmax.service.ids import Ids
@@ -59,7 +61,7 @@ class Service:
     settings : where the data are, and the limits.
     observe : called with (entries, seconds) after each commit.
     fail : what to do when storage fails: by default, end the process.
-    loaded : called, in a thread, when code and models have been loaded that will stay.
+    loaded : called in the event loop when code and models have been loaded that will stay.
     vfs : name of the SQLite virtual file system, for tests.
     """
 
@@ -93,7 +95,8 @@ class Service:
         self._observe, self._fail, self._loaded = observe, fail, loaded
         self._confirmations: dict[int, tuple[str, float]] = {}
         self._unwritten: list[tuple[int, int, Guess, str | None]] = []
-        self._arriving = 0  # models that are being made
+        self._creations: dict[str, tuple[NewModel, asyncio.Task[ServedModel]]] = {}
+        self._creator = ThreadPoolExecutor(1, "linmax-creator")  # models are tried out, and compiled, one at a time
 
     async def start(self) -> None:
         """Recover, then take requests."""
@@ -104,6 +107,7 @@ class Service:
             logger.info("asked to stop while replaying the log")
             return
         self.recovery_seconds = time.perf_counter() - began
+        self._loaded()
         self.pipeline = Pipeline(
             self.log,
             self._apply,
@@ -129,6 +133,7 @@ class Service:
             for model in list(self.models.values()):
                 await self.house.save(model)
             await self.pipeline.close()
+        self._creator.shutdown(wait=False, cancel_futures=True)
         try:
             self.log.close()
         except DiskFull:
@@ -142,6 +147,7 @@ class Service:
                 "the clock is %.1f hours behind the last event; until it has caught up, no event and no prediction "
                 "grows older", behind,
             )  # fmt: skip
+        self.log.note_environment(environment())
         self.snapshots.sweep(self.log)
         for row in list(self.log.models.values()):
             try:
@@ -157,7 +163,6 @@ class Service:
                 self.models[row.name] = model
         sql = "SELECT told FROM incidents WHERE settled IS NULL ORDER BY number DESC LIMIT ?"
         self.incidents = [told for (told,) in self.log.run(sql, (LAST_INCIDENTS,))]
-        self._loaded()
 
     def _quarantine(self, row: ModelRow, error: Exception) -> None:
         reason = f"{error}" if isinstance(error, (Refusal, Damaged)) else f"{type(error).__name__}: {error}"
@@ -193,37 +198,44 @@ class Service:
             raise Refusal(503, "the log is being replayed; try again", retry_after=1)
 
     async def create(self, body: NewModel) -> ServedModel:
-        """Make a model."""
+        """Make a model; a request that is repeated while or after it is made, as after a timeout, gets the same one."""
         self.check_ready()
-        count = len(self.models) + len(self.quarantined) + self._arriving
+        name = body.name
+        model = self.models.get(name)
+        if model is not None and not model.applied and _is_request_for(model, body):
+            return model
+        known, task = self._creations.get(name, (None, None))
+        if task is None or known != body:
+            self._check_name_is_free(name)
+            task = asyncio.create_task(self._create(body))
+            self._creations[name] = body, task
+            task.add_done_callback(lambda _: self._creations.pop(name, None))
+        return await asyncio.shield(task)  # a client that gives up leaves it to the next request
+
+    def _check_name_is_free(self, name: str) -> None:
+        if name in self._creations:
+            raise Refusal(409, f"a model called {name!r} with other options is being created", field="name")
+        if name in self.models or name in self.quarantined:
+            raise Refusal(409, f"a model called {name!r} exists; delete it or choose another name", field="name")
+        count = len(self.models) + len(self.quarantined) + len(self._creations)
         if count >= self.settings.max_models:
             raise Refusal(429, f"there are {count} models, the most allowed; delete one")
-        self._arriving += 1
-        try:
-            return await self._create(body)
-        finally:
-            self._arriving -= 1
 
     async def _create(self, body: NewModel) -> ServedModel:
         description = msgspec.to_builtins(body)
         del description["name"]
+        began = time.process_time()
         try:  # what is impossible is refused before anything is stored
-            trial = await asyncio.to_thread(self._tried, unstored_row(body.name, description))
+            work = self._creator.submit(_tried, unstored_row(body.name, description))
+            trial = await asyncio.wrap_future(work)
         except UNFIT as error:
             raise Refusal(422, str(error), field="learner") from None
+        if time.process_time() - began > LOADING_SECONDS:
+            self._loaded()
         row = await self.pipeline.call(lambda log: log.create(body.name, description, trial.footprint()))
         model = self.models[body.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
-
-    def _tried(self, row: ModelRow) -> ServedModel:
-        """A model that has been tried out, and with it all code that it needs."""
-        began = time.thread_time()
-        trial = ServedModel(row)
-        trial.warm_up()
-        if time.thread_time() - began > LOADING_SECONDS:
-            self._loaded()
-        return trial
 
     async def delete(self, name: str, confirm: str | None) -> None:
         """Delete a model and its log; the first request gets a word with which to confirm."""
@@ -261,3 +273,16 @@ class Service:
         if event.fault is not None:
             message = f"stored, but it cannot be learned: {event.fault}"
             entry.outcome = Refusal(422, message, field=model.options.kind)
+
+
+def _tried(row: ModelRow) -> ServedModel:
+    """Try a model out, so that all code that it needs is compiled."""
+    trial = ServedModel(row)
+    trial.warm_up()
+    return trial
+
+
+def _is_request_for(model: ServedModel, body: NewModel) -> bool:
+    """Return whether a request asks for exactly this model."""
+    asked = msgspec.to_builtins(body)
+    return asked.pop("name") == model.name and asked == msgspec.to_builtins(model.options)

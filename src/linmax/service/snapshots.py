@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from linmax.service.environment import environment, same_versions, versions
 from linmax.service.log import EventLog
 from linmax.service.log_reading import hash_at
 from linmax.service.model import ServedModel
@@ -71,10 +72,9 @@ class Snapshots:
                 self._say(log, f"{words} replayed, and where another linmax wrote it the figures may differ")
             else:
                 by = told.get("written_by", {})
-                if by.get("learns", "") not in ("", model.learning_mark()):
-                    words = f"snapshot {path.name} of model {model.name} was written by linmax {by['linmax']}, which"
-                    words += " learns otherwise than this one does here: the model goes on from it, and a replay of the"
-                    self._say(log, f"{words} whole log would give other figures")
+                if by != environment() and not same_versions(by, environment()):
+                    words = f"snapshot {path.name} of model {model.name} was written by {versions(by)}: the model"
+                    self._say(log, f"{words} continues from it, and a replay of the whole log may give other figures")
                 return
 
     def _say(self, log: EventLog, told: str) -> None:
