@@ -79,6 +79,9 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
     told : a file to write the address to, as JSON, once the server listens; "-" is standard output.
     options : passed on to the service.
     """
+    draft = Path(f"{told}.partial")
+    if told not in (None, "-"):
+        draft.write_text(" " * 4096)  # keeps its space on a disk that is nearly full
     app = App(settings, loaded=gc.freeze, **options)
     if app.gate.open and not _is_loopback(host):
         app.service.log.close()
@@ -94,7 +97,10 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
         if told == "-":
             print(note, flush=True)
         elif told is not None:
-            Path(told).write_text(note + "\n")
+            with draft.open("r+") as file:
+                file.write(note + "\n")
+                file.truncate()
+            draft.replace(told)
         print(f"linmax: serving {settings.data} at {address}", file=sys.stderr)
         if app.gate.open:
             print("linmax: no keys: open to everybody on this machine, and to nobody else", file=sys.stderr)
