@@ -79,9 +79,6 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
     told : a file to write the address to, as JSON, once the server listens; "-" is standard output.
     options : passed on to the service.
     """
-    draft = Path(f"{told}.partial")
-    if told not in (None, "-"):
-        draft.write_text(" " * 4096)  # keeps its space on a disk that is nearly full
     app = App(settings, loaded=gc.freeze, **options)
     if app.gate.open and not _is_loopback(host):
         app.service.log.close()
@@ -90,6 +87,9 @@ def serve(settings: ServiceSettings, *, host: str, port: int, told: str | None =
             f"'linmax serve keys add --data {settings.data}', or use 127.0.0.1"
         )
     listener = _listen(host, port)
+    draft = Path(f"{told}.partial")
+    if told not in (None, "-"):
+        draft.write_text(" " * 4096)  # keeps its space on a disk that is nearly full
     address = "http://{}:{}".format(f"[{host}]" if ":" in host else host, listener.getsockname()[1])
 
     def announce() -> None:
