@@ -98,7 +98,8 @@ def prepare_file(database: apsw.Connection, path: Path, synchronous: str) -> Non
     """Lock the file for this process alone; make its tables if it is new, upgrade them if they are old."""
     with damage_said(database, path):
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file: then space can be given back
+        if database.execute("PRAGMA page_count").get == 0:  # a new file; in an old one this would write a page
+            database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # so that space can be given back
         database.execute("PRAGMA journal_mode = WAL")
         database.execute(f"PRAGMA synchronous = {synchronous}")
         database.execute("PRAGMA cache_size = -65536")
