@@ -144,21 +144,17 @@ ALL = 1000  # questions with all votes, before voters are asked one by one
 
 def calls(options: argparse.Namespace) -> None:
     """Voters asked one by one, and learned from as far as they were asked."""
-    rows, exact = [], []
+    rows = []
     for asked in shuffled(options.seed, options.shuffles):
         first = slice(0, ALL)
         whole = linmax.VoteFusion("auto", classes=list("ABCDEFGHIJ")).fit(asked.table(first), asked.labels[first])
         frugal = linmax.VoteFusion("auto", classes=list("ABCDEFGHIJ")).fit(asked.table(first), asked.labels[first])
-        counts, right, right_all, same, exact_calls = [], [], [], [], []
+        counts, right, right_all = [], [], []
         for t in range(ALL, min(options.questions, len(asked.labels))):
             votes, label = dict(zip(asked.voters, asked.votes[t], strict=True)), asked.labels[t]
             row = {name: [vote] for name, vote in votes.items()}
             answer = whole.predict(row)[0]
             right_all.append(answer == label)
-            if t % options.exactly == 0:
-                heard = sequence(whole, votes, 0.0)
-                exact_calls.append(len(heard))
-                same.append(whole.predict({name: [vote] for name, vote in heard.items()})[0] == answer)
             heard = sequence(frugal, votes, options.tolerance)
             counts.append(len(heard))
             said = {name: [vote] for name, vote in heard.items()}
@@ -173,11 +169,9 @@ def calls(options: argparse.Namespace) -> None:
                 "given up": float(np.mean(right_all) - np.mean(right)),
             }
         )
-        exact.append({"calls": float(np.mean(exact_calls)), "same answers": float(np.mean(same)), "of": len(same)})
-        print(rows[-1], exact[-1], flush=True)
+        print(rows[-1], flush=True)
     bars = {"calls": "<= 3", "given up": "<= .004"}
     told(f"asked one by one, tolerance {options.tolerance}", rows, bars)
-    told("asked one by one, tolerance 0", exact, {"calls": "<= 10", "same answers": "1"})
 
 
 def sequence(fusion: Any, votes: dict[str, Any], tolerance: float) -> dict[str, Any]:
@@ -238,7 +232,6 @@ def main() -> None:
     parser.add_argument("--tolerance", type=float, default=0.002)
     parser.add_argument("--questions", type=int, default=20_000, help="most questions of calls")
     parser.add_argument("--rows", type=int, default=5000, help="rows of the sets with attributes")
-    parser.add_argument("--exactly", type=int, default=4, help="every so many questions are asked with tolerance 0")
     options = parser.parse_args()
     for part in [options.only] if options.only else PARTS:
         PARTS[part](options)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
     from linmax.models import streams
-    from linmax.models.fusion.estimator import VoteFusion
     from linmax.models.online import Learner
     from linmax.models.regressors import EG, EGPM
     from linmax.models.run import run
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from linmax.models.streams import stream
     from linmax.models.threshold import LinearThreshold
     from linmax.models.trace import Trace
+    from linmax.models.vote_fusion import VoteFusion
     from linmax.rules.check import check_rule
     from linmax.rules.custom import rule
     from linmax.service.client import AsyncClient, Client
@@ -60,7 +60,7 @@ _HOMES = {
     "LinearMaxClassifier": "models.sklearn",
     "LinearThreshold": "models.threshold",
     "Trace": "models.trace",
-    "VoteFusion": "models.fusion.estimator",
+    "VoteFusion": "models.vote_fusion",
     "adversaries": "theory.adversaries",
     "bounds": "bounds",
     "certify": "theory.certificates",

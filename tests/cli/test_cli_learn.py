@@ -91,17 +91,11 @@ def test_learn_show_and_predict(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert table[9]["line"] == "10"
 
 
-def test_passes_holdout_and_delay(data: Path) -> None:
+def test_passes_and_holdout(data: Path) -> None:
     figures = learn("data.vw", "--learner", "perceptron", "--passes", "3", "--holdout", "5", "--quiet")
     assert [p["trials"] for p in figures["passes"]] == [480, 480, 480]
     assert figures["passes"][2]["mistakes"] <= figures["passes"][0]["mistakes"]
     assert figures["holdout_error"] < 0.05
-    late = learn("data.vw", "--learner", "perceptron", "--delay", "50", "--model", "late", "--quiet")
-    prompt = learn("data.vw", "--learner", "perceptron", "--model", "prompt", "--quiet")
-    assert late["mistakes"] > prompt["mistakes"]
-    assert late["mistakes"] >= 50  # nothing is known before the first label comes
-    same, other = (files.read(name, "stream model")[1] for name in ("late", "prompt"))
-    assert same["scaling.sparse"].tobytes() == other["scaling.sparse"].tobytes()
 
 
 def test_several_passes_hold_lines_out_and_end_early(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,25 +152,6 @@ def test_readable_weights(data: Path, capsys: pytest.CaptureFixture[str]) -> Non
             assert named.get((attribute, label), 0.0) == weight
     assert main(["learn", "data.vw", "--learner", "stack(perceptron, pa)", "--readable", "w2", "--quiet"]) == 2
     assert not Path("w2").exists()
-
-
-def test_delay_is_exact(data: Path) -> None:
-    from linmax.streams import StreamModel, stream
-
-    import linmax
-    from linmax.models.streams.progressive import Progressive
-
-    lines = data.read_text().splitlines()[:60]
-    work = Progressive(StreamModel("perceptron", scale="none"), delay=7)
-    found = [name for batch in stream(lines, model=work.model, rows=25) for name in work.play(batch).tolist()]
-    one, expected, rows = linmax.Learner("perceptron"), [], list(next(iter(stream(lines))).dicts())
-    labels = [line.split()[0] for line in lines]
-    for t, row in enumerate(rows):
-        expected.append(one.predict(row))
-        if t >= 7:
-            one.learn(rows[t - 7], label=labels[t - 7])
-    names = [*work.model.labels.names, None]
-    assert [names[code] for code in found] == expected
 
 
 def test_other_formats_at_once(data: Path) -> None:
@@ -372,7 +347,7 @@ def saved(name: str) -> tuple:
     return description, {part: array.tobytes() for part, array in arrays.items()}
 
 
-COMMON = ["--learner", "A-perceptron", "--passes", "2", "--holdout", "9", "--delay", "3", "--predictions"]
+COMMON = ["--learner", "A-perceptron", "--passes", "2", "--holdout", "9", "--predictions"]
 
 
 def test_killed_and_continued(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

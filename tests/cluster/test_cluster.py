@@ -594,7 +594,7 @@ def test_command(tmp_path, paths, client, capsys):
     assert StreamModel.load(model).trials == 3000
     assert main(["learn", *paths, "--cluster", address, "--quiet", "--model", model]) == 0  # with the default learner
     assert bits(StreamModel.load(model)) == bits(cluster.fit("auto", paths).model)
-    for wrong, reason in [(["--delay", "3"], "order of one stream"), (["--mix", "best"], "mix must be")]:
+    for wrong, reason in [(["--holdout", "3"], "order of one stream"), (["--mix", "best"], "mix must be")]:
         assert main(["learn", paths[0], "--cluster", address, "--learner", "A-perceptron", *wrong]) == 2
         assert reason in capsys.readouterr().err
     assert main(["learn", "-", "--cluster", address]) == 2

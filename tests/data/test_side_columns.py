@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from linmax.models.fusion.shares import unit
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
@@ -19,7 +20,6 @@ import linmax
 from linmax import VoteFusion
 from linmax.cli import main
 from linmax.data.blocks import COPY
-from linmax.models.fusion.shares import unit
 
 LETTERS = np.array(list("abc"))
 SUBJECTS = np.array(["maths", "law", "art"], dtype=object)

@@ -95,7 +95,6 @@ for kind in streams.FILES:
     for learner in ("auto", "perceptron", "AR-winnow(1.2)", "A-arow"):
         case("cli", f"learn-{kind}-{learner}", learned, kind, learner)
 case("cli", "learn-passes", learned, "svmlight", "A-arow", "--passes", "3", "--holdout", "5")
-case("cli", "learn-delay", learned, "vw", "perceptron", "--delay", "20", "--scale", "none", "--no-thresholds")
 case("cli", "learn-hashed", learned, "text", "perceptron", "--hash-bits", "7", "--test", "data.txt")
 
 

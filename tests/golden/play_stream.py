@@ -67,11 +67,11 @@ def reloaded(kind: str, text: str) -> dict[str, Any]:
     return {"predictions": digest(said), **told(model, last)}
 
 
-def delayed(kind: str, text: str) -> dict[str, Any]:
-    """Progressive validation with rows held out and labels that come late."""
+def held_out(kind: str, text: str) -> dict[str, Any]:
+    """Progressive validation with rows held out."""
     lines, _, reading = streams.FILES[kind]
     model = linmax.streams.StreamModel(text)
-    work = progressive(model, delay=7, holdout=9)
+    work = progressive(model, holdout=9)
     said: list[Any] = []
     for batch in linmax.stream(lines(), model=model, rows=45, prefetch=False, **reading):
         said += work.play(batch).tolist()
@@ -89,7 +89,7 @@ for kind in streams.FILES:
             case("stream", f"{kind}-{text}", play, kind, text)
     for text in learners.FEW:
         case("stream", f"reloaded-{kind}-{text}", reloaded, kind, text)
-    case("stream", f"delayed-{kind}-A-arow", delayed, kind, "A-arow")
+    case("stream", f"held-out-{kind}-A-arow", held_out, kind, "A-arow")
     for scale in ("none", "max", "length", "log", "idf", "standard"):
         case("stream", f"scale-{scale}-{kind}", play, kind, "A-arow", scale)
     case("stream", f"hashed-{kind}", play, kind, "perceptron", "none", 50, 6)

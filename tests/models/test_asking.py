@@ -53,7 +53,7 @@ def test_without_tolerance_the_answer_is_that_of_all(learner: str) -> None:
         calls.append(len(told))
         full = fusion.predict({name: [vote] for name, vote in row.items()})[0]
         assert fusion.predict({name: [vote] for name, vote in told.items()})[0] == full
-    assert np.mean(calls) < 11
+    assert np.mean(calls) < 11 if learner != "auto" else min(calls) == len(NAMES)  # a pool asks all
 
 
 def test_with_tolerance_the_good_ones_are_asked_and_few() -> None:

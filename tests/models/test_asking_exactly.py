@@ -10,17 +10,8 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax.learners.votes.features import evidence_range
-from linmax.models.asking.question import Question
 
-LEARNERS = ["auto", "votes", "perceptron", "A-winnow(1.2)", "S(b=0.5)-auto"]
-OTHER_LEARNERS = [
-    "combine(auto, perceptron)",
-    linmax.combine(["perceptron", "alma(2)", "A-winnow(1.2)"], how="wma"),
-    linmax.combine(["perceptron", "alma(2)"], how="weighted"),
-    "stack(perceptron, auto)",
-    "V-perceptron",
-]
+LEARNERS = ["perceptron", "A-winnow(1.2)"]
 VOTERS, TRIALS = [f"voter {i}" for i in range(6)], 40
 
 
@@ -81,28 +72,12 @@ def test_no_votes_of_those_left_change_the_answer(learner: str, fixed: bool) -> 
     assert np.mean(calls) < 5
 
 
-@pytest.mark.parametrize("learner", OTHER_LEARNERS, ids=str)
-def test_other_learners_are_exact_too(learner: Any) -> None:
+@pytest.mark.parametrize("learner", ["auto", "V-perceptron", "stack(perceptron, auto)"])
+def test_a_learner_without_a_single_weight_vector_asks_all(learner: str) -> None:
     random = np.random.default_rng(1)
     table, labels = table_of(random, ["a", "b"], TRIALS)
     fusion = linmax.VoteFusion(learner, classes=["a", "b"]).fit(table, labels)
-    assert min(calls_of(fusion, row, ["a", "b"]) for row in questions(random, ["a", "b"], 8)) < 5
-
-
-def test_all_votes_for_one_rival_are_not_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These votes alone do not tell whether an answer is settled: the check above finds others that change it."""
-    monkeypatch.setattr(Question, "settled", lambda self, left, weights: not self._overturned(left, weights))
-    missed = 0
-    for seed in range(10, 16):
-        random = np.random.default_rng(seed)
-        table, labels = table_of(random, list("abc"), TRIALS)
-        fusion = linmax.VoteFusion(classes=list("abc")).fit(table, labels)
-        for row in questions(random, list("abc"), 6):
-            try:
-                calls_of(fusion, row, list("abc"))
-            except AssertionError:
-                missed += 1
-    assert missed > 0
+    assert {calls_of(fusion, row, ["a", "b"]) for row in questions(random, ["a", "b"], 3)} == {len(VOTERS)}
 
 
 def test_side_columns_and_trials_without_labels() -> None:
@@ -112,7 +87,7 @@ def test_side_columns_and_trials_without_labels() -> None:
         table["subject"] = np.array(["x", "y"])[random.integers(2, size=120)]
         told = labels.astype(object)
         told[:40] = None
-        fusion = linmax.VoteFusion(classes=list("abc"), by="subject").fit(table, told)
+        fusion = linmax.VoteFusion("perceptron", classes=list("abc"), by="subject").fit(table, told)
         for row in questions(random, list("abc"), 5):
             calls_of(fusion, row, list("abc"), subject=str(random.choice(["x", "y", "z"])))
 
@@ -130,8 +105,7 @@ def calls_of_learner(learner: linmax.Learner, row: dict[str, Any], options: list
 
 
 @pytest.mark.parametrize("attributes", [False, True])
-@pytest.mark.parametrize("learner", ["auto", "perceptron"])
-def test_a_learner_asks_exactly(learner: str, attributes: bool) -> None:
+def test_a_learner_asks_exactly(attributes: bool) -> None:
     random, calls = np.random.default_rng(5), []
 
     def given(label: str | None) -> dict[str, Any]:
@@ -139,7 +113,7 @@ def test_a_learner_asks_exactly(learner: str, attributes: bool) -> None:
 
     for classes, more in (["a", "b"], None), (["a", "b", "c"], None), (["a", "b"], "new"):
         table, labels = table_of(random, classes, TRIALS)
-        taught = linmax.Learner(learner, classes=classes if more is None else None)
+        taught = linmax.Learner("perceptron", classes=classes if more is None else None)
         for t, label in enumerate(labels.tolist()):
             said = {name: votes[t] for name, votes in table.items() if votes[t] is not None}
             taught.learn(**given(label), votes=said, label=label)
@@ -151,7 +125,7 @@ def test_a_learner_asks_exactly(learner: str, attributes: bool) -> None:
 
 def test_candidates_are_asked_about_exactly() -> None:
     random = np.random.default_rng(2)
-    learner = linmax.Learner()
+    learner = linmax.Learner("perceptron")
     for t in range(60):
         names = [f"{t}a", f"{t}b", f"{t}c"]
         right = random.random(len(VOTERS)) < 0.8 - 0.15 * np.arange(len(VOTERS))
@@ -159,25 +133,3 @@ def test_candidates_are_asked_about_exactly() -> None:
         learner.learn(candidates=names, votes=said, label=names[0])
     rows = questions(random, ["x", "y"], 8)
     assert np.mean([calls_of_learner(learner, row, ["x", "y"], candidates=["x", "y"]) for row in rows]) < 5
-
-
-@pytest.mark.small
-def test_evidence_is_that_of_the_compiled_code() -> None:
-    """What one vote tells of each class, as the pool has it after a trial with that vote alone."""
-    random = np.random.default_rng(3)
-    table, labels = table_of(random, list("abcd"), 50)
-    fusion = linmax.VoteFusion(classes=list("abcd"), thresholds=False).fit(table, labels)
-    pool = fusion.model.engine.top.votes
-    low, high = evidence_range(pool.confusions, 4, (4, 4))
-    assert low is high
-    for voter, name in enumerate(VOTERS):
-        for vote, said in enumerate("abcd"):
-            fusion.predict({name: [said]})
-            room = pool.room_for(4)
-            told = room.store.values[room.ends[1] : room.ends[2]]
-            expected = low[voter, vote] - low[voter, vote].mean()
-            np.testing.assert_allclose(told, 0.3 * expected, atol=1e-12)
-    fewer, more = evidence_range(pool.confusions, 4, (4, 9)), evidence_range(pool.confusions, 4, (9, 9))
-    assert (fewer[0] <= low + 1e-12).all()
-    np.testing.assert_allclose(fewer[0], more[0])
-    np.testing.assert_allclose(fewer[1], low)

@@ -77,14 +77,3 @@ def test_a_label_is_not_known_before_its_trial():
     fusion = VoteFusion("perceptron").partial_fit([["b", "b"], ["b", "b"]], ["a", "b"])
     assert fusion.classes_.tolist() == ["a", "b"]
     assert fusion._fitted.tally.mistakes(0) == 2  # nothing is known, then a alone
-
-
-def test_the_diversity_of_raters_does_not_hang_on_the_cuts():
-    table = np.random.default_rng(2).random((2600, 3, 3))
-    labels = np.arange(2600) % 3
-    whole, parts = VoteFusion("perceptron").partial_fit(table, labels), VoteFusion("perceptron")
-    for begin, end in pairwise([0, 900, 1100, 2500, 2600]):
-        parts.partial_fit(table[begin:end], labels[begin:end])
-    one, other = (model._fitted.diversity.strengths("012") for model in (whole, parts))
-    assert one == pytest.approx(other, rel=1e-12)
-    assert whole._fitted.diversity.together[0, 1] == parts._fitted.diversity.together[0, 1]

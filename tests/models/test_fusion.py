@@ -25,9 +25,9 @@ from sklearn.model_selection import cross_val_score
 
 import linmax
 from linmax import VoteFusion
+from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
 from linmax.models.calibration import fit_probabilities
-from linmax.models.fusion.comparison import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Tally
-from linmax.models.fusion.report import Report, Voter, bar
+from linmax.models.report import Report, Voter, bar
 
 LETTERS = np.array(list("abc"))
 
@@ -459,9 +459,6 @@ def test_raters_on_any_scale_are_fused():
         assert sum(copies[name].values()) == pytest.approx(weight)
     figures = report.to_dict()
     assert sum(figures["normalisations"].values()) == pytest.approx(1.0)
-    strength = linmax.normalisation.diversity_strength(scores[:300])
-    for i in range(4):
-        assert figures["diversity_strength"][str(i)] == pytest.approx(strength[i])
     assert "Weight by normalisation: minmax" in str(report)
 
 
@@ -482,12 +479,7 @@ def test_a_rater_that_joins():
     fusion.fit({"a": scores[:50, 0], "b": scores[:50, 1]}, labels[:50])
     fusion.partial_fit({"c": scores[50:, 2], "a": scores[50:, 0]}, labels[50:])
     assert fusion.voters_ == ["a", "b", "c"]
-    assert set(fusion.report().to_dict()["diversity_strength"]) == {"a", "b", "c"}
     assert len(fusion.predict({"b": scores[:3, 1]})) == 3
-    expected = linmax.normalisation.cognitive_diversity(scores[50:, [0, 2]])[0, 1]
-    state = fusion._state
-    assert state.diversity.apart[0, 2] / state.diversity.together[0, 2] == pytest.approx(expected)
-    assert state.diversity.together[1, 2] == 0.0
 
 
 def test_the_classes_of_scores():

@@ -11,8 +11,8 @@ import pytest
 
 import linmax
 from linmax.data.normalisation import log_shares
-from linmax.models.fusion import logit
-from linmax.models.fusion.logit import LOGIT_LEARNER, LogitRival
+from linmax.models import baselines as logit
+from linmax.models.baselines import LOGIT_LEARNER, LogitRival
 
 FUSED = "AR-winnow(1.1)"
 

@@ -13,7 +13,6 @@ from linmax.streams import StreamModel, stream
 
 import linmax
 from linmax.cli import main
-from linmax.models.streams.progressive import Progressive
 
 RNG = np.random.default_rng(3)
 LABELS = RNG.integers(0, 3, 150)
@@ -250,22 +249,6 @@ def test_a_weight_of_a_label_that_comes_later() -> None:
             later.learn({"y": 1.0}, label="b", weight=bad)
     with pytest.raises(TypeError, match="takes weight= with a label only, and not with candidates"):
         later.learn({"y": 1.0}, wrong="b", weight=2.0)
-
-
-@pytest.mark.parametrize("learner", ["auto", "perceptron"])
-def test_labels_that_come_later_keep_their_weights(learner: str, tmp_path: Path) -> None:
-    works = [Progressive(StreamModel(learner), delay=5) for _ in range(2)]
-    for batch in stream((TABLE, LABELS, WEIGHTS), model=works[0].model):
-        works[0].play(batch)
-    for batch in stream((TABLE[:70], LABELS[:70], WEIGHTS[:70]), model=works[1].model):
-        works[1].play(batch)
-    works[1].save(tmp_path / "checkpoint", {}, {})
-    works[1] = Progressive.load(tmp_path / "checkpoint")[0]
-    for batch in stream((TABLE[70:], LABELS[70:], WEIGHTS[70:]), model=works[1].model):
-        works[1].play(batch)
-    for work in works:
-        work.finish_pass(again=False)
-    assert arrays_of(works[0].model) == arrays_of(works[1].model)
 
 
 @pytest.mark.parametrize("option", [["--weight", "w"], ["--pairs", "a:b"], ["--memory", "1GB"]])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["add_cluster_options", "run_on_cluster", "tell_refused"]
 
 MOST_NOTES = 5  # about the columns of all shards
-SERIAL_ONLY = ("start", "holdout", "delay", "predictions", "plot", "memory")
+SERIAL_ONLY = ("start", "holdout", "predictions", "plot", "memory")
 
 
 def add_cluster_options(parser: argparse.ArgumentParser, usual: str = "uniform") -> None:

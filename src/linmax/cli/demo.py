@@ -145,7 +145,7 @@ class Entrant:
 def _enter(problem: MajorityProblem) -> list[Entrant]:
     """The learners, and two baselines that do not learn."""
     from linmax.data.experts import experts
-    from linmax.models.fusion.comparison import plurality
+    from linmax.models.baselines import plurality
 
     instances = experts(votes=problem.votes, classes=range(CLASSES))
     named = plurality(problem.votes, CLASSES)

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from linmax.models.fusion.online import OnLineFusion
-    from linmax.models.fusion.report import Report
+    from linmax.models.fusion import OnLineFusion
+    from linmax.models.report import Report
 
 __all__ = ["configure", "run"]
 
@@ -60,9 +60,9 @@ FUSE_KERNELS = (
     "learners.votes.pool:play_votes",
     "learners.softmax:walk learners.softmax:survey",
     "models.calibration:likeliest",
-    "models.fusion.comparison:count_trials",
+    "models.baselines:count_trials",
     "engine.record:keep_table engine.record:note_all",
-    "models.asking.recent:keep_trials",
+    "models.asking:keep_trials",
 )  # what the default learner needs
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
@@ -206,13 +206,13 @@ def _started(arguments: argparse.Namespace) -> OnLineFusion | None:
     for option in ("learner", "classes", "by"):
         if getattr(arguments, option):
             raise ValueError(f"--{option} is that of {arguments.start}, from which --start goes on; leave it out")
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
 
     return OnLineFusion.load(arguments.start)
 
 
 def _new(arguments: argparse.Namespace, trials: FuseTable) -> OnLineFusion:
-    from linmax.models.fusion.online import OnLineFusion  # only after the input is checked: it loads the compiler
+    from linmax.models.fusion import OnLineFusion  # only after the input is checked: it loads the compiler
 
     # More may join with later tables, unless they are named; the columns of scores name them.
     classes = trials.classes if arguments.classes or trials.scores is not None else None

@@ -11,8 +11,8 @@ from linmax.cli.fusion_table import counted, objects
 if TYPE_CHECKING:
     import numpy as np
 
-    from linmax.models.fusion.online import OnLineFusion
-    from linmax.models.fusion.simulation import Simulation
+    from linmax.models.asking import Simulation
+    from linmax.models.fusion import OnLineFusion
 
 __all__ = ["LEARNER", "asked", "check_asking", "costs"]
 
@@ -26,8 +26,8 @@ def asked(
     """What asking one by one would have cost and lost, if it is wanted."""
     if arguments.ask is None:
         return None
-    from linmax.models.fusion.online import OnLineFusion
-    from linmax.models.fusion.simulation import simulate_asking
+    from linmax.models.asking import simulate_asking
+    from linmax.models.fusion import OnLineFusion
 
     options = {"classes": fusion.classes, "by": fusion.by}
     return simulate_asking(
@@ -49,7 +49,7 @@ def check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
         if arguments.tolerance is not None:
             raise ValueError("--tolerance goes with --ask; add --ask ROWS, or leave it out")
         return
-    from linmax.models.asking.asking import read_share
+    from linmax.models.asking import read_share
 
     if trials.scores is not None:
         raise ValueError("--ask is about votes, and these are scores; leave it out")
@@ -64,7 +64,7 @@ def check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
 
 def _check_costs(arguments: argparse.Namespace, trials: FuseTable) -> None:
     """Refuse costs that nothing asks for, of raters, or that miss a voter."""
-    from linmax.models.asking.question import read_costs
+    from linmax.models.asking import read_costs
 
     if arguments.ask is None and arguments.html is None:
         raise ValueError("--costs goes with --ask and --html; add --ask ROWS or --html FILE, or leave it out")

@@ -13,7 +13,7 @@ from linmax.cli.reading import cells_listed, refuse_too_many
 from linmax.io.refusals import Refusals
 
 if TYPE_CHECKING:
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
 
 __all__ = ["PIPED", "fuse_on_cluster"]
 
@@ -90,7 +90,7 @@ def _refuse_serial(arguments: argparse.Namespace) -> None:
 
 def _new(arguments: argparse.Namespace, labels: list[Any], rated: list[str] | None) -> OnLineFusion:
     from linmax.cli.fuse_trials import alike, sorted_labels
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
 
     if arguments.classes:
         classes = alike(cells_listed(arguments.classes), labels)

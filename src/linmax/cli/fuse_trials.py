@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from linmax.io.refusals import Refusals
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
 
 __all__ = ["FuseTable", "alike", "in_places", "read_trials", "sorted_labels"]
 

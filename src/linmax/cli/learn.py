@@ -103,7 +103,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"stop after P passes without fewer mistakes on the held-out lines; 0 = never (default: {EARLY_STOP})",
     )
     add_shuffle_option(parser)
-    add("--delay", metavar="D", type=int, default=0, help="each label comes D lines later")
     add("--test", metavar="FILE", help="at the end, report the error on this file")
     add("--model", metavar="OUT", help="save what was learned")
     add("--readable", metavar="OUT", help="write all weights as a table: attribute, class, weight")
@@ -194,7 +193,6 @@ def _check(arguments: argparse.Namespace) -> None:
         arguments.holdout = HOLDOUT if arguments.passes > 1 else 0
     checks.whole("holdout", arguments.holdout, 0)
     checks.whole("early-stop", arguments.early_stop, 0)
-    checks.whole("delay", arguments.delay, 0)
     checks.whole("every", arguments.every, 1)
     if arguments.holdout == 1:
         raise ValueError("holdout must be >= 2, got 1; every line held out leaves nothing to learn from")

@@ -23,7 +23,7 @@ __all__ = ["learn_choices"]
 
 # Options of `linmax learn` that mean nothing here, and the values that they have when they are not given.
 OTHER_OPTIONS = (
-    "scale hash_bits memory passes holdout delay checkpoint plot format weight ignore categorical text ngrams pairs "
+    "scale hash_bits memory passes holdout checkpoint plot format weight ignore categorical text ngrams pairs "
     "cluster no_thresholds"
 )
 COUNTED = ("mistake", "trial", "rater", "voter")

@@ -80,7 +80,7 @@ class LearnJob:
             model = self._model() if given.start is None else StreamModel.load(given.start)
             if given.start is not None and given.memory is not None:
                 model.limit(given.memory)
-            self.work = Progressive(model, given.delay, given.holdout)
+            self.work = Progressive(model, given.holdout)
         if given.predictions:
             self.output = Predictions(given.predictions, written if self.resumed else 0)
 
@@ -102,7 +102,7 @@ class LearnJob:
 
         given = self.arguments
         names = "data format label ignore categorical text delimiter no_header ngrams skips words learner scale"
-        names += " weight pairs memory hash_bits no_thresholds start passes holdout early_stop delay predictions"
+        names += " weight pairs memory hash_bits no_thresholds start passes holdout early_stop predictions"
         settings = {name: getattr(given, name) for name in names.split()}
         once = [path == STANDARD or Path(path).is_fifo() for path in given.data]  # what is read from a pipe is gone
         settings["files"] = [None if pipe else fingerprint(path) for path, pipe in zip(given.data, once, strict=True)]

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Read the models, merge them, save the result and say what it is."""
     from linmax.cluster.merge_checks import refuse_different
     from linmax.cluster.merging import merge
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
     from linmax.util import files, outputs
 
     outputs.check_output(arguments.output)
@@ -68,8 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _loaded(path: str, kind: str) -> Any:
-    from linmax.models.fusion.online import OnLineFusion
-    from linmax.models.fusion.saving import FUSION_KIND
+    from linmax.models.fusion import FUSION_KIND, OnLineFusion
     from linmax.models.online import KIND, Learner
     from linmax.models.streams.model import STREAM_KIND, StreamModel
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linmax.cli.prediction_forms import Answers
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
 
 __all__ = ["AnswerOptions", "predict_votes"]
 
@@ -64,7 +64,7 @@ def predict_votes(arguments: argparse.Namespace, what: str, form: str) -> None:
     from linmax.cli.prediction_counts import PredictionCounts
     from linmax.cli.prediction_forms import make_form
     from linmax.io.refusals import Refusals
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
     from linmax.util.outputs import write_json
 
     begin, screen = time.perf_counter(), Console(stderr=True, highlight=False)

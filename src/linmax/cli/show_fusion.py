@@ -9,7 +9,7 @@ from linmax.cli.insides import members_of, print_members
 from linmax.cli.output import console
 
 if TYPE_CHECKING:
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
 
 __all__ = ["show_fusion"]
 
@@ -18,7 +18,7 @@ SHORT = 200  # characters of a line
 
 def show_fusion(arguments: argparse.Namespace) -> dict[str, Any]:
     """Print what a fusion has learned; returns the figures."""
-    from linmax.models.fusion.online import OnLineFusion
+    from linmax.models.fusion import OnLineFusion
 
     fusion = OnLineFusion.load(arguments.model)
     report, screen = fusion.report(), console(arguments)

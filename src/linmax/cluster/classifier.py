@@ -24,7 +24,7 @@ from linmax.cluster.partitions import (
     type_of_labels,
 )
 from linmax.cluster.shards import State
-from linmax.models.fusion.online import OnLineFusion
+from linmax.models.fusion import OnLineFusion
 from linmax.models.streams import StreamModel, stream
 
 __all__ = ["DaskClassifier"]

@@ -19,9 +19,9 @@ from linmax.cluster.dask_workers import workers_of
 from linmax.cluster.results import told_refused
 from linmax.cluster.shards import Refused, ShardError, State, shards_of
 from linmax.cluster.workers import TaskOutcome
-from linmax.models.fusion.estimator import VoteFusion
 from linmax.models.online import Learner
 from linmax.models.streams import StreamModel, stream
+from linmax.models.vote_fusion import VoteFusion
 from linmax.util import files
 
 __all__ = ["fuse"]

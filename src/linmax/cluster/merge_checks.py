@@ -10,7 +10,7 @@ import numpy as np
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
-from linmax.models.fusion.online import OnLineFusion
+from linmax.models.fusion import OnLineFusion
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
 from linmax.rules.mixing import mixture_of

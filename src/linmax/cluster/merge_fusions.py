@@ -26,14 +26,11 @@ from linmax.data.arrays import Layout
 from linmax.data.normalisation import Normaliser
 from linmax.data.side_columns import Sides
 from linmax.engine.notation import as_learner
-from linmax.models.asking.asking import Asking
-from linmax.models.asking.recent import Recent
+from linmax.models.asking import Asking, Recent
+from linmax.models.baselines import Tally
 from linmax.models.columns import Columns
 from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion.comparison import Tally
-from linmax.models.fusion.diversity import RaterDiversity
-from linmax.models.fusion.online import OnLineFusion
-from linmax.models.fusion.state import FusionState
+from linmax.models.fusion import FusionState, OnLineFusion
 
 __all__ = ["merge_fusions"]
 
@@ -125,13 +122,6 @@ def _joined(
     first, size = states[0], len(union.voters)
     tallies = [(state.tally, there) for state, there in zip(everyone, union.voter_maps, strict=True)]
     recents = zip(states, union.voter_maps, union.class_maps, strict=False)
-    diversity = RaterDiversity()
-    if first.normaliser is not None:
-        diversity = RaterDiversity(np.zeros((size, size)), np.zeros((size, size)))
-        for state, sign, there in zip(everyone, signs, union.voter_maps, strict=True):
-            pairs = np.ix_(there[: len(state.diversity.apart)], there[: len(state.diversity.apart)])
-            diversity.apart[pairs] += sign * state.diversity.apart
-            diversity.together[pairs] += sign * state.diversity.together
     tally = Tally.added_up(tallies, signs, size)
     recent = Recent.joined([(state.recent, there, classes) for state, there, classes in recents], size)
     recent.told = tally.trials
@@ -144,7 +134,6 @@ def _joined(
         union.sides,
         tally,
         Asking(recent),
-        diversity,
     )
 
 

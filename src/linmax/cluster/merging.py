@@ -43,10 +43,9 @@ from linmax.core.contract import KNOWN
 from linmax.data.arrays import Layout
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine
-from linmax.models.asking.asking import Asking
-from linmax.models.asking.recent import Recent
+from linmax.models.asking import Asking, Recent
 from linmax.models.columns import Columns
-from linmax.models.fusion.online import OnLineFusion
+from linmax.models.fusion import OnLineFusion
 from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel

@@ -41,7 +41,7 @@ from linmax.cluster.versions import refuse_other_versions, versions
 from linmax.cluster.voting import checked_votes_reading
 from linmax.cluster.workers import TaskOutcome, Workers
 from linmax.engine.notation import as_learner
-from linmax.models.fusion.online import OnLineFusion
+from linmax.models.fusion import OnLineFusion
 from linmax.models.streams import StreamModel
 from linmax.rules.mixing import MULTIPLICATIVE
 from linmax.util.checks import boolean, one_of, whole

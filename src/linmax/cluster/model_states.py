@@ -7,8 +7,7 @@ from typing import Any
 
 from linmax.cluster.shards import State
 from linmax.engine.notation import as_learner
-from linmax.models.fusion.online import OnLineFusion
-from linmax.models.fusion.saving import fusion_from, fusion_state
+from linmax.models.fusion import OnLineFusion, fusion_from, fusion_state
 from linmax.models.streams import StreamModel
 
 __all__ = ["ShardModel", "is_fusion", "model_of", "settings_of_model", "state_of"]
@@ -37,7 +36,7 @@ def model_of(state: State, *, at_work: bool = False) -> ShardModel:
         return StreamModel.from_state(*state)
     make: type[OnLineFusion] = OnLineFusion
     if state[0][IS_ESTIMATOR] and not at_work:
-        from linmax.models.fusion.estimator import VoteFusion
+        from linmax.models.vote_fusion import VoteFusion
 
         make = VoteFusion
     fusion, learned = fusion_from(*state, make)

@@ -18,8 +18,7 @@ from linmax.data.score_columns import rated_columns
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.refusals import Refusals
 from linmax.io.schema import LABEL_NAMES
-from linmax.models.fusion.online import OnLineFusion
-from linmax.models.fusion.trials import side_columns
+from linmax.models.fusion import OnLineFusion, side_columns
 from linmax.util.checks import one_of
 
 __all__ = ["HeldFusion", "checked_votes_reading", "label_among", "table_of_votes"]

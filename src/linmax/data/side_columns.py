@@ -83,13 +83,21 @@ class Sides:
         """Instances of the voters alone with a column for each copy as well."""
         if not self.names:
             return instances
-        voters, sides = self.columns.T
         return replace(
             instances,
-            votes=copied(instances.votes, voters, self.holds(places)),
-            signs=np.where(sides == ITSELF, 1.0, COPY),
-            voter_names=tuple(instances.voter_names[v] for v in voters),
+            votes=self.laid_out_votes(instances.votes, places),
+            signs=self.signs,
+            voter_names=tuple(instances.voter_names[v] for v in self.columns[:, 0]),
         )
+
+    def laid_out_votes(self, votes: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """Votes of the voters alone with a column for each copy as well."""
+        return copied(votes, self.columns[:, 0], self.holds(places))
+
+    @property
+    def signs(self) -> np.ndarray:
+        """Rating of each column's vote."""
+        return np.where(self.columns[:, 1] == ITSELF, 1.0, COPY)
 
     def stretch(self) -> int:
         """How many trials to lay out at a time."""

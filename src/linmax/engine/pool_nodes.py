@@ -74,11 +74,6 @@ class LearnerNode(Node):
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.running.judge(engine.state.shape, instances, size, engine.k)
 
-    def stays(self, engine: Engine, instance: Instances, columns: np.ndarray, answer: int, fresh: bool) -> bool:
-        if not isinstance(self.running, RunningVotes):
-            return False
-        return self.running.stays(engine.state.shape, instance, columns, answer, fresh, engine.k)
-
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         return filled_up(self.running.hypothesis(), engine), 0.0
 
@@ -256,15 +251,6 @@ class AutoPoolNode(Node):
             fused = self._fused(instances, 0, size, votes, engine.k)
             return self.votes.judge(engine.state.shape, fused, size, engine.k)
         return predictions, table
-
-    def stays(self, engine: Engine, instance: Instances, columns: np.ndarray, answer: int, fresh: bool) -> bool:
-        if self.votes is None:
-            return False
-        votes = None
-        if self.attributes is not None:
-            *_, votes = self.attributes.judged(engine.state.shape, instance, 1, engine.k)
-        fused = self._fused(instance, 0, 1, votes, engine.k)
-        return self.votes.stays(engine.state.shape, fused, columns, answer, fresh, engine.k)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         """For voters and raters alone: about that of their pool."""

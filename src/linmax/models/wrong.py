@@ -12,12 +12,13 @@ raters learns, which decides over those members.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from linmax.core.contract import Instances
 from linmax.data.experts import Experts
 from linmax.techniques.exploring import Exploring
 from linmax.util.draws import another
@@ -26,16 +27,38 @@ if TYPE_CHECKING:
     from linmax.models.experts_model import ExpertsModel
     from linmax.models.model import Model
 
-__all__ = ["WRONG_STREAM", "denied", "mask_of", "run_with_wrong"]
+__all__ = ["denied", "draw_other", "mask_of", "other_label", "run_with_wrong"]
 
 WRONG_STREAM = 2  # of the draws of other classes
 
 
+class Another(NamedTuple):
+    """The class drawn in place of the label, and the number of the class that is wrong."""
+
+    label: Any
+    wrong: int
+
+
+def draw_other(shares: Mapping[Any, float], wrong: Any, trials: int) -> Another | None:
+    """Draw another class than ``wrong`` by these probabilities; None if there is no other, or ``wrong`` is unknown."""
+    label = another(shares, wrong, WRONG_STREAM, trials) if wrong in shares else None
+    return None if label is None else Another(label, list(shares).index(wrong))
+
+
+def other_label(judge: Model, instance: Instances, wrong: Any, trials: int) -> Another | None:
+    """Draw another class for one instance by the probabilities of the model that scores it."""
+    known = judge.known
+    if wrong not in known:
+        return None
+    table = judge.engine.judge(instance, 1)[1][:, : len(known)]
+    return draw_other(dict(zip(known, judge.own_probabilities(table)[0].tolist(), strict=True)), wrong, trials)
+
+
 @contextmanager
 def denied(model: Model, place: int) -> Iterator[None]:
-    """Let the next trial say that this class is wrong, and no more, to a learner that can learn from that.
+    """Mark this class as wrong for the next trial, for a learner that can learn from that.
 
-    With two classes it is the label that is told.
+    With two classes the other one is the label.
     """
     top = model.engine.top
     pool = top.deniable if len(model.known) > 2 else None
@@ -53,7 +76,7 @@ def denied(model: Model, place: int) -> Iterator[None]:
 
 
 def mask_of(wrong: Any, size: int) -> np.ndarray:
-    """Which of so many trials say only that a label is not theirs."""
+    """Return the mask of trials of which only a class that is not the label is known."""
     mask = np.asarray(wrong)
     if mask.dtype != bool or mask.shape != (size,):
         raise ValueError(
@@ -65,24 +88,21 @@ def mask_of(wrong: Any, size: int) -> np.ndarray:
 def run_with_wrong(
     model: ExpertsModel, instances: Experts, labels: np.ndarray, wrong: np.ndarray, weights: np.ndarray
 ) -> None:
-    """Go on with trials, weighed, of which some, ``wrong``, say only that the label is not the one given.
+    """Learn weighted trials; where ``wrong``, all that is known is that the label is not the one given.
 
-    Such a trial teaches nothing while no other class is known, or if it denies one that nobody has met.
+    Such a trial teaches nothing while no other class is known, or if the class is unknown.
     """
     begin = 0
     for t in [*np.flatnonzero(wrong).tolist(), len(wrong)]:
         if t > begin:
             model.run(instances[begin:t], labels[begin:t], grow=True, weights=weights[begin:t])
         begin = t + 1
-        not_this = labels[t : t + 1].tolist()
-        if not not_this or not_this[0] not in model.known:
-            continue
+        if t == len(wrong):
+            break
         one = instances[t : t + 1]
-        table = model.judge(model.fitted(one), 1)[1][:, : len(model.known)]
-        shares = dict(zip(model.known, model.own_probabilities(table)[0].tolist(), strict=True))
-        label = another(shares, not_this[0], WRONG_STREAM, model.trials)
-        if label is not None:
-            top = model.engine.top  # shown again, these would take what was drawn for the label
+        drawn = other_label(model, model.fitted(one), labels[t : t + 1].tolist()[0], model.trials)
+        if drawn is not None:
+            top = model.engine.top  # repeated by weight, these would take the drawn class for the label
             once = isinstance(top, Exploring) or (top.deniable is not None and top.weighing is None)
-            with denied(model, model.known.index(not_this[0])):
-                model.run(one, [label], grow=True, weights=None if once else weights[t : t + 1])
+            with denied(model, drawn.wrong):
+                model.run(one, [drawn.label], grow=True, weights=None if once else weights[t : t + 1])

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from linmax.models.asking.asking import EXPLORE, TOLERANCE
+from linmax.models.asking import EXPLORE, TOLERANCE
 
 __all__ = [
     "AskBody",

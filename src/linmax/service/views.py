@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from linmax.models.asking import Inquiry
 from linmax.models.online import Learner
-from linmax.models.online.asking import Inquiry
 from linmax.service import bodies
 from linmax.service.instances import instance_of
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel

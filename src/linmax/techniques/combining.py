@@ -264,9 +264,6 @@ class BestOf(Node):
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.best.judge(engine, instances, size)
 
-    def stays(self, engine: Engine, instance: Instances, columns: np.ndarray, answer: int, fresh: bool) -> bool:
-        return self.best.stays(engine, instance, columns, answer, fresh)
-
     def single(self, engine: Engine) -> bool:
         return self.best.single(engine)
 

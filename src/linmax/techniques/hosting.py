@@ -76,10 +76,6 @@ class Host(Node):
         self.inner.state.shape[KNOWN] = engine.state.shape[KNOWN]
         return self.inner.judge(instances, size)
 
-    def stays(self, engine: Engine, instance: Instances, columns: np.ndarray, answer: int, fresh: bool) -> bool:
-        self.inner.state.shape[KNOWN] = engine.state.shape[KNOWN]
-        return self.inner.top.stays(self.inner, instance, columns, answer, fresh)
-
     def single(self, engine: Engine) -> bool:
         return self.inner.top.single(self.inner)
 

@@ -184,14 +184,6 @@ class Node:
         """What learns from a trial that says only that a class is wrong, if anything does (`linmax.models.wrong`)."""
         return self.weighing
 
-    def stays(self, engine: Engine, instance: Instances, columns: np.ndarray, answer: int, fresh: bool) -> bool:
-        """Whether the answer to one instance stays whatever further voters say; False where that cannot be told.
-
-        ``columns`` (voters, columns) says where each of these voters speaks. With ``fresh`` they may name new classes,
-        any number of them, of which the last known one is an example. Not for those that are `single`.
-        """
-        return False
-
     def single(self, engine: Engine) -> bool:
         """Whether its scores are now those of one weight vector, so that each vote adds to them by itself."""
         try:

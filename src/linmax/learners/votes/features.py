@@ -63,7 +63,6 @@ __all__ = [
     "ConfusionsT",
     "PlacedConfusions",
     "count_silent",
-    "evidence_range",
     "join_confusions",
     "log_odds",
     "new_confusions",
@@ -400,26 +399,3 @@ def log_odds(confusions: Confusions) -> np.ndarray:
     """By how much, as a rating, the vote of each voter favours its class over another, on the whole."""
     right = accuracies(confusions)
     return np.asarray(UNIT * np.log(right / (1.0 - right) * (max(2, confusions.labels.size) - 1)))
-
-
-def evidence_range(confusions: Confusions, known: int, numbers: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """(n, votes, classes): the least and the most that a vote for one of the known classes tells of each of them.
-
-    There are from ``numbers[0]`` to ``numbers[1]`` classes in all, those included that are new: the more there are, the
-    less a vote tells of the others. It is what `write_evidence` adds up, before it is centred and made a rating.
-    """
-    guessed, others = confusions.weight[0] * GUESS_COUNTS, confusions.weight[0] * OTHERS_COUNT
-    labels, named, votes = confusions.labels[:known], confusions.named[:, :known], confusions.votes[:, VOTES]
-    right, places = accuracies(confusions), np.arange(known)
-    share = votes / max(float(labels.sum()), np.finfo(float).tiny)
-    counts = confusions.counts[:, :known, :known].transpose(0, 2, 1)
-    below = (share[:, None] * labels + guessed)[:, None]
-
-    def told(classes: int) -> np.ndarray:
-        usual = (1.0 - right)[:, None] * (named + others / classes)
-        guess = usual[:, :, None] / (votes[:, None] + others - named - others / classes)[:, None]
-        guess[:, places, places] = right[:, None]
-        return np.asarray(np.log((counts + guessed * guess) / below))
-
-    low = told(numbers[1])
-    return low, low if numbers[0] == numbers[1] else told(numbers[0])

@@ -89,9 +89,7 @@ from linmax.learners.votes.features import (
     CONFUSED_LATELY,
     COPIED,
     KEPT,
-    NAMED,
     SHARE,
-    UNIT,
     VOTERS,
     Confusions,
     ConfusionsT,
@@ -121,7 +119,6 @@ from linmax.learners.votes.logits import (
     step_by_diagonal,
     step_by_matrix,
 )
-from linmax.learners.votes.reach import Evidence, Outlook, Silence, ratings_ahead, stays
 from linmax.util.blas import one_blas_thread
 from linmax.util.names import apart
 
@@ -1133,92 +1130,6 @@ class RunningVotes(Running):
             self.room_for(k), given[:, None], 0, False, predictions, table,
         )  # fmt: skip
         return predictions, table
-
-    def stays(
-        self, shape: np.ndarray, instances: Instances, columns: np.ndarray, answer: int, fresh: bool, k: int
-    ) -> bool:
-        """Whether the answer to one instance stays whatever further voters say; False where that cannot be told.
-
-        ``columns`` (voters, columns) says where each of these voters speaks. With ``fresh`` they may name new classes,
-        any number of them, of which the last known one is an example.
-        """
-        if not self._fits(instances, k):
-            larger = RunningVotes()
-            larger.restore(self.arrays)
-            larger._fit(instances, k)
-            return larger.stays(shape, instances, columns, answer, fresh, k)
-        if fresh and self.blocks[1]:  # what a rater says depends on how many classes there are
-            return False
-        self.judge(shape, instances, 1, k)
-        return stays(self._outlook(shape, instances, columns, answer, fresh, k))
-
-    def _outlook(
-        self, shape: np.ndarray, instances: Instances, columns: np.ndarray, answer: int, fresh: bool, k: int
-    ) -> Outlook:
-        """The instance that was judged last as the members see it."""
-        pool, known, (voters, raters, _, _) = self.pool, int(shape[KNOWN]), self.blocks.tolist()
-        room, weights = self.room_for(k), self._sharpened(self._weights())
-        store, end = room.store, int(room.ends[0])
-        places, of, values = store.places[:end], store.of[:end], store.values[:end]
-        certain, share = places >= VOTERS, places == SHARE
-        scores = np.zeros((LOGITS + 1, known))
-        rated = weights[:, places[certain]] * values[certain]
-        np.add.at(scores, (np.arange(LOGITS)[:, None], of[certain]), rated)
-        scores[LOGITS] = self.refitted.judge(self._shape(shape, k), without_attributes(instances), 1, k)[1][0, :known]
-        said = np.where((self.signs == 1.0) & (instances.votes[0] < known), instances.votes[0], -1)
-        ratings = np.where(np.abs(self.signs) == 1.0, self.signs, np.copysign(COPIED, self.signs))
-        pulls = np.concatenate(
-            [weights[:, VOTERS : VOTERS + voters] * ratings, [self.refitted.weights[:voters] * self.signs]]
-        )
-        speakers = float(
-            (said >= 0).sum()
-            + len(np.unique(places[(places >= VOTERS + voters) & (places < VOTERS + voters + raters)]))
-        )
-        votes = np.zeros(known)
-        votes[of[share]] = values[share] * speakers
-        whole = columns & (self.signs == 1.0)
-        guesses = pool.guesses[:, 0] / pool.guesses.sum(axis=1)
-        evidence = [
-            Evidence(m, float(UNIT * weights[m, place]), counted)
-            for place, seen, counted in (
-                (CONFUSED, SEES_CONFUSION, self.confusions),
-                (CONFUSED_LATELY, SEES_CONFUSION + 1, self.lately),
-            )
-            for m in np.flatnonzero(INFORMED >= seen).tolist()
-            if counted.counts.size and known > 1
-        ]
-        return Outlook(
-            answer=answer,
-            trust=pool.mixture * (1.0 - guesses),
-            scores=scores,
-            pulls=pulls @ columns.T,
-            silence=self._silence(instances, columns, said, whole, known),
-            shared=np.append(weights[:, SHARE], 0.0),
-            naming=np.append(weights[:, NAMED], 0.0),
-            votes=votes,
-            speakers=speakers,
-            named=np.isin(np.arange(known), said),
-            evidence=evidence,
-            said=said,
-            columns=np.where(whole.any(axis=1), whole.argmax(axis=1), -1),
-            fresh=fresh,
-        )
-
-    def _silence(
-        self, instances: Instances, columns: np.ndarray, said: np.ndarray, whole: np.ndarray, known: int
-    ) -> Silence:
-        """What votes count by how many are silent, if some of further voters speak; ``whole`` are their own columns."""
-        pool, voters, spoke = self.pool, int(self.blocks[0]), np.flatnonzero(said >= 0)
-        weights, scores = np.zeros((LOGITS + 1, voters)), np.zeros((LOGITS + 1, known))
-        lowest, highest = np.zeros((2, int(whole.any(axis=1).sum()) + 1))
-        if self.blocks[3] and silence_varies(pool.silence):
-            weights[np.flatnonzero(INFORMED)] = self._sharpened(pool.weights)[INFORMED > 0, pool.counts[NARROW] :]
-            weights *= self.signs == 1.0
-            np.add.at(scores, (np.arange(LOGITS + 1)[:, None], said[spoke]), weights[:, spoke])
-            silent = (pool.seen[VOTERS : VOTERS + voters] == 1) & (instances.votes[0] < 0)
-            lowest, highest = ratings_ahead(pool.silence, silent, columns, whole)
-        concerned = (said >= 0) | columns.any(axis=0)
-        return Silence(scores, weights @ columns.T, np.abs(weights[:, concerned]).sum(axis=1), lowest, highest)
 
     def follow_agreement(self, known: int) -> None:
         """Fit trust to agreement, and move the logit that it guides as the mean of its prior moves.

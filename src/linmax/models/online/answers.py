@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from linmax.models.asking.asking import EXPLORE, TOLERANCE
-from linmax.models.asking.panel import VoterPanels
+from linmax.models.asking import EXPLORE, TOLERANCE, Inquiry, VoterPanels
 from linmax.models.model import Model, chosen
-from linmax.models.online.asking import Inquiry, ask_by, panels, read_choice
+from linmax.models.online.asking import ask_by, inquiry_of, panels, read_choice
 from linmax.models.online.candidates import best_first, choices, judge_candidates, judged
 from linmax.models.online.reading import Attributes, Candidates, Scores, Votes
 from linmax.models.online.trials import NamedTrials
@@ -195,10 +194,11 @@ class NamedAnswers(NamedTrials):
         costs
             What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
         tolerance
-            How much accuracy may be given up. With 0 voters are asked until those left cannot change the answer,
-            whatever they say: a class, one that nobody has named before unless ``classes`` were given, or nothing.
-            (Where the pool learns from attributes too, and new classes may come, that is never sure: all are asked.)
-            Above 0, for a learner of votes alone, until more votes are not worth their cost, by the trials so far.
+            How much accuracy may be given up. Above 0, for a learner of votes alone, voters are asked until more votes
+            are not worth their cost, by the trials so far. With 0 they are asked until those left cannot change the
+            answer, whatever they vote: a class, one that nobody has named before unless ``classes`` were given, or
+            nothing. That is certain only for a single weight vector, such as "winnow(1.1)"; any other learner, the
+            default too, asks all.
         explore
             Share of the instances at which one voter from outside the panel is asked as well, so that one that got
             better is found. Not with ``tolerance=0``.
@@ -246,7 +246,7 @@ class NamedAnswers(NamedTrials):
     ) -> Inquiry:
         """A question as `ask` takes it, checked and not yet answered; for the rest of the library."""
         names = None if candidates is None else choices(self, candidates)
-        return Inquiry(
+        return inquiry_of(
             self,
             votes,
             attributes=attributes,

@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.core.contract import Instances
 from linmax.engine.record import note_all
-from linmax.models.asking.asking import Asking
+from linmax.models.asking import Asking
 from linmax.models.model import Model
 from linmax.models.online.named import Named
 from linmax.models.online.reading import Given, Votes, said
@@ -60,8 +60,13 @@ class FrugalTrials(Named):
         self._heard = []
         self._asking = Asking.restored(description.get("asking", {}), apart(apart(arrays).get("asking", {})))
 
+    @property
+    def asking(self) -> Asking:
+        """What is kept to ask fewer voters; for the rest of the library."""
+        return self._asked()
+
     def worth(self) -> np.ndarray:
-        """See `linmax.models.asking.asking.AskingModel`."""
+        """See `linmax.models.asking.AskingModel`."""
         try:
             weights = self.weights.arrays.voters
         except ValueError:  # not a single weight vector

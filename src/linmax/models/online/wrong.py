@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from linmax.models.calibration import softmax
 from linmax.models.online.candidates import choices, judge_candidates, judged, place_of
-from linmax.models.wrong import WRONG_STREAM, denied
-from linmax.util.draws import another
+from linmax.models.online.reading import Candidates
+from linmax.models.wrong import denied, draw_other, other_label
 
 if TYPE_CHECKING:
     from linmax.models.online.learner import Learner
-
-from linmax.models.online.reading import Candidates
 
 __all__ = ["learn_wrong"]
 
@@ -29,28 +27,23 @@ def learn_wrong(learner: Learner, wrong: Hashable, blocks: dict[str, Any], id: H
         names = None if candidates is None else choices(learner, candidates)
         rated = None if names is None else judge_candidates(learner, names, tuple(blocks.values()))[1]
     if names is not None and rated is not None:
-        place = place_of(wrong, names, "wrong")
-        shares = dict(zip(names, softmax(rated[None])[0].tolist(), strict=True))
-        label = another(shares, wrong, WRONG_STREAM, learner.trials)
+        place_of(wrong, names, "wrong")
+        drawn = draw_other(dict(zip(names, softmax(rated[None])[0].tolist(), strict=True)), wrong, learner.trials)
     else:
         wrong = learner._reading.label_meant(wrong)
         learner._reading.check_label(wrong, "wrong")
-        model, _, table = learner._judge(learner._reading.read(*blocks.values()) if id is None else kept)
-        table = table[:, : len(model.known)]
-        own = model.own_probabilities(table)[0].tolist() if table.size else []
-        shares = dict(zip(model.known, own, strict=True))
-        label = another(shares, wrong, WRONG_STREAM, learner.trials) if wrong in shares else None
-        place = model.known.index(wrong) if label is not None else -1
+        model, _, instance = learner._judging(learner._reading.read(*blocks.values()) if id is None else kept)
+        drawn = other_label(model, instance, wrong, learner.trials)
     given = blocks if candidates is None else blocks | {"candidates": candidates}
-    if label is None and id is not None:
+    if drawn is None and id is not None:
         answer = waiting[id].answer
-        waiting.label(id)  # it has been answered, even though that told nothing
+        waiting.label(id)  # the label has come, although it says nothing
         return answer
-    if label is None:
+    if drawn is None:
         return learner.predict(**given)
-    with denied(learner.model, place):
+    with denied(learner.model, drawn.wrong):
         if id is not None:
-            return learner.learn(id=id, label=label)
+            return learner.learn(id=id, label=drawn.label)
         if candidates is not None:
-            return learner.learn(label=label, **given)
-        return learner._learn_alone(blocks, label)
+            return learner.learn(label=drawn.label, **given)
+        return learner._learn_alone(blocks, drawn.label)

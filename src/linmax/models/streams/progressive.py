@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from linmax.core.contract import Instances
-from linmax.data.arrays import concatenate, cut
 from linmax.io.batches import Batch
 from linmax.io.options import Position
 from linmax.models.streams.model import StreamModel, weights_of
@@ -81,8 +79,6 @@ class Progressive:
     ----------
     model
         What learns.
-    delay
-        Labels come that many rows later: a row is predicted before those of the last ``delay`` rows are learned.
     holdout
         Every holdout-th labelled row is predicted and never learned from; 0 for none.
     watch
@@ -90,7 +86,6 @@ class Progressive:
     """
 
     model: StreamModel
-    delay: int = 0
     holdout: int = 0
     watch: Callable[[Milestone], None] | None = None
     passes: list[PassCounts] = field(default_factory=lambda: [PassCounts()])
@@ -102,9 +97,6 @@ class Progressive:
     rows: int = 0  # of this pass, those without a label too
     last: tuple[int, int] = (0, 0)  # trials and mistakes at the last milestone
     best: BestPass | None = None  # the model after the pass with the fewest mistakes on rows held out
-    _waiting: Instances | None = None
-    _waiting_codes: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    _waiting_weights: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def counts(self) -> PassCounts:
@@ -118,10 +110,7 @@ class Progressive:
         if held is not None:
             weights = np.where(held, 0.0, 1.0 if weights is None else weights)
         instances = self.model.scaled(batch)
-        if self.delay:
-            predicted = self._later(instances, batch.codes, np.ones(len(batch)) if weights is None else weights)
-        else:
-            predicted = self.model.play(instances, batch.codes, weights, first_pass=len(self.passes) == 1)
+        predicted = self.model.play(instances, batch.codes, weights, first_pass=len(self.passes) == 1)
         self._count(batch, predicted, held)
         self.position, self.settled = batch.position, batch.settled
         return predicted
@@ -134,35 +123,8 @@ class Progressive:
             return None
         return (np.arange(first + 1, self.rows + 1) % self.holdout == 0) & (batch.codes >= 0)
 
-    def _later(self, instances: Instances, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Rows whose labels come ``delay`` rows later."""
-        if self._waiting is not None:
-            instances = concatenate(self._waiting, instances)
-        before = len(self._waiting_codes)
-        codes = np.concatenate([self._waiting_codes, codes])
-        weights = np.concatenate([self._waiting_weights, weights])
-        found = np.zeros(len(codes) - before, np.int32)
-        for t in range(before, len(codes)):
-            found[t - before] = self.model.judge(cut(instances, t, t + 1))[0]
-            self._learn_one(instances, codes, weights, t - self.delay)
-        keep = max(0, len(codes) - self.delay)
-        # Joined with nothing it is a copy, which does not hold on to the whole batch.
-        self._waiting = concatenate(cut(instances, keep, len(codes)), cut(instances, len(codes), len(codes)))
-        self._waiting_codes, self._waiting_weights = codes[keep:], weights[keep:]
-        return found
-
-    def _learn_one(self, instances: Instances, codes: np.ndarray, weights: np.ndarray, t: int) -> None:
-        if t >= 0 and weights[t]:
-            one = cut(instances, t, t + 1)
-            self.model.play(one, codes[t : t + 1], weights[t : t + 1], first_pass=len(self.passes) == 1)
-
     def finish_pass(self, again: bool) -> None:
-        """The stream has ended: the labels that are still to come arrive; with ``again`` it begins anew."""
-        if self._waiting is not None:
-            for t in range(len(self._waiting_codes)):
-                self._learn_one(self._waiting, self._waiting_codes, self._waiting_weights, t)
-            self._waiting = None
-            self._waiting_codes, self._waiting_weights = np.zeros(0, np.int32), np.zeros(0)
+        """End a pass over the stream; with ``again`` another one begins."""
         if again:
             self.passes.append(PassCounts())
             self.position, self.rows = Position(), 0
@@ -247,15 +209,11 @@ class Progressive:
             "every": self.every,
             "rows": self.rows,
             "last": self.last,
-            "delay": self.delay,
             "holdout": self.holdout,
         }
         if self.best is not None:
             description["best"] = [self.best.number, self.best.mistakes, self.best.description]
             arrays = arrays | {f"best.{name}": array for name, array in self.best.arrays.items()}
-        if self._waiting is not None:
-            arrays = arrays | _stored("waiting", self._waiting, self._waiting_codes)
-            arrays["waiting.weights"] = self._waiting_weights
         files.write(path, CHECKPOINT, description, arrays)
 
     @classmethod
@@ -265,7 +223,6 @@ class Progressive:
         try:
             made = cls(
                 StreamModel.from_state(description["model"], arrays),
-                int(description["delay"]),
                 int(description["holdout"]),
                 None,
                 [PassCounts(**counts) for counts in description["passes"]],
@@ -280,21 +237,9 @@ class Progressive:
             if "best" in description:
                 number, mistakes, kept = description["best"]
                 made.best = BestPass(int(number), int(mistakes), kept, apart(arrays)["best"])
-            if "waiting.codes" in arrays:
-                made._waiting, made._waiting_codes = _restored("waiting", arrays)
-                made._waiting_weights = arrays["waiting.weights" if "waiting.weights" in arrays else "waiting.times"]
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
         return made, description["settings"], description["extra"]
-
-
-def _stored(name: str, instances: Instances, codes: np.ndarray) -> dict[str, np.ndarray]:
-    return {f"{name}.{part}": np.asarray(a) for part, a in instances._asdict().items()} | {f"{name}.codes": codes}
-
-
-def _restored(name: str, arrays: Mapping[str, np.ndarray]) -> tuple[Instances, np.ndarray]:
-    blocks = {part: arrays[f"{name}.{part}"] for part in Instances._fields if part != "constant"}
-    return Instances(**blocks, constant=float(arrays[f"{name}.constant"])), arrays[f"{name}.codes"]
 
 
 def fingerprint(path: str | os.PathLike[str]) -> str:

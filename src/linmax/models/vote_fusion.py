@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from linmax.models.fusion.online import OnLineFusion
+from linmax.models.fusion import OnLineFusion
 
 __all__ = ["VoteFusion"]
 

@@ -1,0 +1,1094 @@
+"""Asking fewer voters: which voter to ask next, and how few voters are enough; on voter indices.
+
+`VoteFusion`, `Learner` and the service share this module. They read votes into arrays (`codes`: class numbers, -1 for
+none; `asked`: which voters were queried) and get back the index of a voter. Three parts do the work:
+
+- `Recent` keeps the latest trials in which voters were asked as usual, and each voter's recent accuracy.
+- `Few` is a chain of models, each of the first voters to be asked, fitted to their votes alone. It decides when the
+  answer leads by enough, and answers and learns the trials in which only its voters were asked.
+- `Question` tests whether the remaining voters can still change the answer of the model of all voters (``tolerance=0``
+  for one weight vector, and side columns).
+
+The tolerance and the costs last asked with are stored (`Asking.choose`). Apart from that a question changes nothing:
+the same trials in the same order leave the same state, whether anybody asked in between or not.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numba import types
+
+from linmax.core.contract import KNOWN, Indices, Instances, Labels, LabelTable, Matrix, Vector
+from linmax.data.arrays import Layout, no_instances, repeated
+from linmax.data.experts import Experts, experts
+from linmax.engine.engine import Engine, Settings
+from linmax.engine.record import latest
+from linmax.jit.compiling import kernel
+from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import Model
+from linmax.util.checks import finite
+from linmax.util.draws import drawn
+
+__all__ = [
+    "EXPLORE",
+    "TOLERANCE",
+    "Asking",
+    "AskingModel",
+    "Choice",
+    "Few",
+    "Inquiry",
+    "PanelLine",
+    "Question",
+    "Recent",
+    "Simulation",
+    "VoterPanels",
+    "add_class",
+    "order_by_worth",
+    "panel_of",
+    "read_costs",
+    "read_share",
+    "simulate_asking",
+    "stopping_leads",
+]
+
+TOLERANCE = 0.002  # accuracy that may be given up, by default
+EXPLORE = 0.05  # share of instances at which a voter from outside the panel is asked as well
+STALE = 0.1  # growth of the trials after which panels are compared again
+TRIED = 8.0  # recent questions after which a voter that is more accurate than the panel may join it
+GAIN_ERRORS = 1.0  # standard errors by which it must be more accurate; one that joins by chance leaves again
+WHETHER, WHOM = 1, 4  # streams of draws
+ALL_SIZES_TRIED = 12  # voters up to which every panel size is compared
+COMPARED_TRIALS = 1000  # trials on which panels are compared
+LEAST_SHARE = 1e-12  # smallest probability whose logarithm is taken
+AGREEMENT = 0.3  # extra worth of a voter of positive weight, which usually votes for the answer
+AGAINST = 0.5  # side columns: share of the remaining weight that may vote against the answer
+FURTHER = 2  # side columns: voters beyond a sufficient panel that may be asked
+NEW_CLASS = object()  # stands for a class that no vote has named yet
+
+RECENT_TRIALS = 2000  # trials kept
+FIRST_ROOM = 64  # trials allocated at first
+FEWEST_COMPARED = 50  # trials needed to choose a panel
+FORGET = 0.97  # factor on a voter's record each time it is asked
+FADE = 0.998  # factor on all records at each trial that is not kept, so that old records of rare voters lose weight
+PACE = 0.05  # at which the usual number of voters asked is updated
+RIGHT, ASKED = 0, 1  # rows of `Recent.lately`
+NEXT, SIZE, PASSED = range(3)  # entries of `Recent.marks`
+
+CHEAPEST, DEAREST = 1e-7, 1.0  # prices of a call, in accuracy
+HALVINGS = 25  # of the range of their logarithms
+WORTH = 2.5  # tolerances that a call should gain
+
+
+# -- checked arguments --------------------------------------------------------------------------------------------
+
+
+def read_costs(costs: Any, voters: Sequence[Any]) -> np.ndarray:
+    """What asking each voter costs, 1 by default; checked."""
+    if costs is None:
+        return np.ones(len(voters))
+    if not isinstance(costs, Mapping):
+        raise TypeError(f"costs must be a dict from voter to number, got {costs!r}")
+    missing = [name for name in voters if name not in costs]
+    if missing:
+        raise ValueError(f"costs: {missing[0]!r} has none; give one to every voter")
+    if len(costs) > len(voters):
+        unknown = next(name for name in costs if name not in voters)
+        raise ValueError(f"costs: {unknown!r} is not a known voter; the voters are {', '.join(map(str, voters))}")
+    found = np.array([finite(f"costs of {name!r}", costs[name]) for name in voters])
+    if (found < 0.0).any():
+        at = int(np.argmax(found < 0.0))
+        raise ValueError(f"costs of {voters[at]!r} must be >= 0, got {found[at]:g}")
+    return found
+
+
+def read_share(name: str, value: Any) -> float:
+    """A number from 0 to 1."""
+    number = finite(name, value)
+    if not 0.0 <= number <= 1.0:
+        advice = EXPLORE if name == "explore" else TOLERANCE
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}; try {advice}")
+    return number
+
+
+class Choice(NamedTuple):
+    """What the few are chosen by."""
+
+    tolerance: float
+    costs: tuple[float, ...] | None  # of the voters that there were; 1 each if None
+
+    @classmethod
+    def read(cls, tolerance: float, costs: Mapping[Any, Any] | None, voters: Sequence[Any]) -> Choice:
+        """The choice, checked."""
+        prices = tuple(read_costs(costs, voters).tolist())
+        return cls(tolerance, None if costs is None else prices)
+
+    def prices(self, count: int) -> np.ndarray:
+        """The costs of so many voters; whoever has joined since costs 1."""
+        given = () if self.costs is None else self.costs[:count]
+        return np.concatenate([given, np.ones(count - len(given))])
+
+
+# -- recent trials ------------------------------------------------------------------------------------------------
+
+
+@kernel(types.void(LabelTable, Labels, types.boolean[:, ::1], LabelTable, Labels, Indices, Vector, Matrix, Indices))
+def keep_trials(
+    votes: np.ndarray,
+    labels: np.ndarray,
+    asked: np.ndarray,
+    kept: np.ndarray,
+    kept_labels: np.ndarray,
+    marks: np.ndarray,
+    usual: np.ndarray,
+    lately: np.ndarray,
+    ever: np.ndarray,
+) -> None:
+    """Count who was right, and keep the trials in which voters were asked as usual."""
+    voters = votes.shape[1]
+    for t in range(labels.size):
+        count = 0
+        for i in range(voters):
+            if asked[t, i]:
+                count += 1
+                ever[i] += 1
+                lately[RIGHT, i] = FORGET * lately[RIGHT, i] + (votes[t, i] == labels[t])
+                lately[ASKED, i] = FORGET * lately[ASKED, i] + 1.0
+        if marks[SIZE] and 2 * count < usual[0] and marks[PASSED] < RECENT_TRIALS:
+            marks[PASSED] += 1
+            continue
+        usual[0] += (count - usual[0]) * (PACE if usual[0] else 1.0)
+        place = marks[NEXT]
+        kept_labels[place] = labels[t]
+        for i in range(kept.shape[1]):
+            kept[place, i] = votes[t, i] if i < voters else -1
+        marks[NEXT] = (place + 1) % RECENT_TRIALS
+        marks[SIZE] = min(RECENT_TRIALS, marks[SIZE] + 1)
+        marks[PASSED] = 0
+
+
+class Recent:
+    """A ring of trials in which voters were asked as usual, and how often each voter was right lately.
+
+    Votes and labels are the numbers of classes; -1 is silence. A trial in which fewer than half
+    the usual number of voters were asked is passed over; unless all have been so for long. Who is asked and abstains is
+    not right.
+    """
+
+    def __init__(self, voters: int = 0) -> None:
+        self.votes = np.full((0, voters), -1, np.int32)
+        self.labels = np.zeros(0, np.int32)
+        self.marks = np.zeros(3, np.int64)  # where the next trial goes, how many there are, passed over since
+        self.usual = np.zeros(1)  # how many are asked in a trial
+        self.lately = np.zeros((2, voters))
+        self.ever = np.zeros(voters, np.int64)  # how often each voter was asked
+        self.told = 0  # trials counted, kept or not
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it, by name."""
+        size = int(self.marks[SIZE])
+        return {
+            "votes": self.votes[:size],
+            "labels": self.labels[:size],
+            "marks": self.marks,
+            "usual": self.usual,
+            "lately": self.lately,
+            "ever": self.ever,
+            "told": np.array([self.told]),
+        }
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, np.ndarray]) -> Recent:
+        """What `arrays` gave."""
+        found = cls()
+        for name, array in arrays.items():
+            setattr(found, name, int(array[0]) if name == "told" else array.copy())
+        return found
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Recent, np.ndarray, np.ndarray]], voters: int) -> Recent:
+        """The latest trials of several, as many of each, with the places of its voters and classes among all."""
+        found = cls(voters)
+        for recent, there, classes in parts:
+            votes, labels = (rows[-(RECENT_TRIALS // len(parts)) :] for rows in recent.rows())
+            table = np.full((len(votes), voters), -1, np.int32)
+            table[:, there[: votes.shape[1]]] = np.append(classes, -1)[votes]
+            found.add(table, classes[labels], np.ones(table.shape, bool))
+        found.lately[:] = 0.0
+        found.ever[:] = 0
+        found.told = sum(recent.told for recent, _, _ in parts)
+        for recent, there, _ in parts:
+            found.lately[:, there[: recent.lately.shape[1]]] += recent.lately
+            found.ever[there[: len(recent.ever)]] += recent.ever
+        return found
+
+    def add(self, votes: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> None:
+        """Take in trials; voters may have joined at the right."""
+        if not len(labels):
+            return
+        self._widen(votes.shape[1])
+        self._make_room(len(labels))
+        self.told += len(labels)
+        keep_trials(
+            np.ascontiguousarray(votes, np.int32), np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(asked),
+            self.votes, self.labels, self.marks, self.usual, self.lately, self.ever,
+        )  # fmt: skip
+
+    def _widen(self, voters: int) -> None:
+        missing = voters - self.votes.shape[1]
+        if missing > 0:
+            self.votes = np.pad(self.votes, ((0, 0), (0, missing)), constant_values=-1)
+            self.lately = np.pad(self.lately, ((0, 0), (0, missing)))
+            self.ever = np.pad(self.ever, (0, missing))
+
+    def _make_room(self, trials: int) -> None:
+        """For so many more trials, as far as they are kept."""
+        there, wanted = len(self.labels), min(RECENT_TRIALS, int(self.marks[SIZE]) + trials)
+        if wanted > there:
+            more = min(RECENT_TRIALS, max(wanted, 2 * there, FIRST_ROOM)) - there
+            self.votes = np.pad(self.votes, ((0, more), (0, 0)), constant_values=-1)
+            self.labels = np.pad(self.labels, (0, more))
+
+    def note(self, votes: np.ndarray, asked: np.ndarray, label: int) -> None:
+        """Count who was right in one trial that is not kept."""
+        self._widen(len(votes))
+        there = np.flatnonzero(asked)
+        self.told += 1
+        self.lately *= FADE
+        self.lately[:, there] *= FORGET
+        self.lately[RIGHT, there] += votes[there] == label
+        self.lately[ASKED, there] += 1.0
+        self.ever[there] += 1
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are trials to choose a few of the voters by."""
+        return bool(self.marks[SIZE] >= FEWEST_COMPARED)
+
+    def rows(self, voters: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Votes of at least so many voters, and labels, the oldest first."""
+        size = int(self.marks[SIZE])
+        order = (int(self.marks[NEXT]) - size + np.arange(size)) % RECENT_TRIALS
+        missing = max(0, voters - self.votes.shape[1])
+        return np.pad(self.votes[order], ((0, 0), (0, missing)), constant_values=-1), self.labels[order]
+
+    def heard_lately(self, voters: int) -> np.ndarray:
+        """(2, voters): how often each voter was right of late, and how often it was asked; the latest counts most."""
+        return np.pad(self.lately, ((0, 0), (0, max(0, voters - self.lately.shape[1]))))
+
+    def asked_ever(self, voters: int) -> np.ndarray:
+        """How often each voter has been asked."""
+        return np.pad(self.ever, (0, max(0, voters - len(self.ever))))
+
+    def accuracy_lately(self, voters: int = 0) -> np.ndarray:
+        """How often each voter was right of late, of the trials in which it was asked; shy of extremes."""
+        right, asked = self.heard_lately(voters)
+        return np.asarray((right + 1.0) / (asked + 2.0))
+
+
+# -- panels -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PanelLine:
+    """The first so many voters, what they cost for each trial, and how often they are right alone.
+
+    ``behind`` is how much more often all voters are right on the same trials, and ``error`` the standard error of that.
+    """
+
+    voters: tuple[Any, ...]
+    cost: float
+    accuracy: float
+    behind: float
+    error: float
+
+
+@dataclass(frozen=True)
+class VoterPanels:
+    """What `VoteFusion.panel` and `Learner.panel` return: a line for each number of voters tried, the fewest first."""
+
+    lines: tuple[PanelLine, ...]
+    trials: int
+
+    def __iter__(self) -> Any:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, place: int) -> PanelLine:
+        return self.lines[place]
+
+    def enough(self, tolerance: float = 0.002) -> PanelLine:
+        """The fewest voters that give up no more than ``tolerance``, as far as these trials can tell."""
+        return self.lines[enough(self.lines, tolerance)]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain numbers and text, ready for JSON."""
+        return [
+            {"voters": list(line.voters), "cost": line.cost, "accuracy": line.accuracy, "behind": line.behind}
+            for line in self.lines
+        ]
+
+    def __str__(self) -> str:
+        rows = [
+            f"{len(line.voters):>3}  {line.accuracy:.3f}  {line.cost:>10g}  {line.voters[-1]}" for line in self.lines
+        ]
+        return "\n".join([f"  m  right  {'cost':>10}  and this one ({self.trials} trials)", *rows])
+
+
+def numbers_tried(n: int) -> list[int]:
+    """How many of n voters are compared: every number up to `ALL_SIZES_TRIED`, then some, and all."""
+    return sorted({*range(1, min(ALL_SIZES_TRIED, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
+
+
+def latest_rows(rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The latest of these votes and labels, as many as are compared; refused if there are hardly any."""
+    votes, labels = (block[-COMPARED_TRIALS:] for block in rows)
+    if len(labels) < 2:
+        raise ValueError(
+            f"a panel needs trials with the votes of all, and there are {len(labels)}; learn from some first"
+        )
+    return votes, labels
+
+
+def panel_of(
+    learner: Any,
+    rows: tuple[np.ndarray, np.ndarray],
+    order: np.ndarray,
+    costs: np.ndarray,
+    names: Sequence[Any],
+    thresholds: bool,
+) -> VoterPanels:
+    """Run the learner afresh, with thresholds or without, on the votes of the first m voters in this order."""
+    votes, labels = latest_rows(rows)
+    size, n = len(labels), len(order)
+    numbers = numbers_tried(n)
+    right = {m: _right(learner, votes[:, order[:m]], labels, thresholds) for m in numbers}
+    late = slice(size // 5, None)  # when they have learned something
+    lines = []
+    for m in numbers:
+        behind = right[n][late].astype(float) - right[m][late]
+        error = float(behind.std() / math.sqrt(len(behind)))
+        chosen = order[:m]
+        lines.append(
+            PanelLine(
+                tuple(names[i] for i in chosen),
+                float(costs[chosen].sum()),
+                float(right[m][late].mean()),
+                float(behind.mean()),
+                error,
+            )
+        )
+    return VoterPanels(tuple(lines), size - size // 5)
+
+
+def _right(learner: Any, votes: np.ndarray, labels: np.ndarray, thresholds: bool) -> np.ndarray:
+    k = int(max(votes.max(initial=0), labels.max(initial=0))) + 1
+    instances = experts(votes=votes.astype(np.int32), classes=range(max(k, 2)), abstain=-1, thresholds=thresholds)
+    model = ExpertsModel(learner, instances.layout, list(range(max(k, 2))), Settings())
+    return ~model.run(instances, labels.astype(np.int64)).wrong
+
+
+def enough(lines: Sequence[PanelLine], tolerance: float) -> int:
+    """The first line that is behind the best by no more than the tolerance and one standard error."""
+    best = min(line.behind for line in lines)
+    return next(
+        i for i, line in enumerate(lines) if line.behind - best <= tolerance + line.error or i + 1 == len(lines)
+    )
+
+
+# -- when to stop -------------------------------------------------------------------------------------------------
+
+
+def stopping_leads(leads: np.ndarray, losses: np.ndarray, costs: np.ndarray, tolerance: float) -> np.ndarray:
+    """The lead at which to stop after each step; that of the last step with any is -inf, and further ones too.
+
+    Parameters
+    ----------
+    leads, losses
+        (trials, steps): how far the best class led after each step, and the accuracy given up by stopping there.
+    costs
+        Of each step.
+    tolerance
+        Accuracy that may be given up in the mean of the trials. Where every choice gives up more, about the least is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> leads = np.array([[3.0, 4.0], [1.0, 4.0], [3.0, 3.0], [1.0, 1.0]])
+    >>> losses = np.array([[0.0, 0.0], [0.5, 0.0], [0.0, 0.0], [0.5, 0.0]])
+    >>> stopping_leads(leads, losses, np.ones(2), tolerance=0.01).tolist()
+    [2.0, -inf]
+    >>> stopping_leads(leads, losses, np.ones(2), tolerance=0.5).tolist()
+    [-inf, -inf]
+    """
+    prices = costs / costs.mean() if costs.any() else costs
+    orders = np.argsort(leads, axis=0, kind="stable")
+
+    def chosen(price: float) -> tuple[np.ndarray, float, float]:
+        return _chosen(leads, losses, price * prices, orders)
+
+    def dearest(errors: float) -> float:
+        """The highest price at which no more is given up than the tolerance and so many standard errors."""
+        cheap, dear = CHEAPEST, DEAREST
+        for _ in range(HALVINGS):
+            price = math.sqrt(cheap * dear)
+            lost, error = chosen(price)[1:]
+            if lost <= tolerance + errors * error:
+                cheap = price
+            else:
+                dear = price
+        return cheap
+
+    return chosen(min(max(dearest(0.0), WORTH * tolerance), dearest(1.0)))[0]
+
+
+def _chosen(
+    leads: np.ndarray, losses: np.ndarray, prices: np.ndarray, orders: np.ndarray
+) -> tuple[np.ndarray, float, float]:
+    """The best leads at these prices of the steps, what is given up in the mean, and the standard error of that."""
+    trials, steps = leads.shape
+    found, lost, paid = np.full(steps, -np.inf), losses[:, -1], np.zeros(trials)
+    for step in range(steps - 2, -1, -1):
+        here, order = leads[:, step], orders[:, step]
+        worse = losses[:, step] - (lost + paid + prices[step + 1])  # by stopping
+        gain = np.concatenate([[0.0], np.cumsum(worse[order])])  # if those that lead least go on
+        ranked = here[order]
+        gain[1:-1][np.diff(ranked) <= 0.0] = -np.inf  # equal leads have the same fate
+        count = int(gain.argmax())
+        if count:
+            found[step] = np.inf if count == trials else 0.5 * (ranked[count - 1] + ranked[count])
+        stops = here >= found[step]
+        lost = np.where(stops, losses[:, step], lost)
+        paid = np.where(stops, 0.0, paid + prices[step + 1])
+    last = int(np.argmin(found))  # the first that always stops
+    found[last:] = -np.inf
+    return found, float(lost.mean()), float(lost.std() / math.sqrt(trials))
+
+
+# -- models of the first voters -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Few:
+    """The few, by their places among the voters, and their models, whose classes are those of the model of all."""
+
+    members: list[int]  # in the order in which they are asked
+    sizes: list[int]  # after so many of them asking may stop
+    leads: np.ndarray  # of the best class, at which it does
+    models: list[ExpertsModel]  # of so many, and of all that joined
+    joined: list[int]  # further voters, that proved better of late at some time
+    risen: list[int]  # those of them that do now: they are asked first
+    choice: list[Any]  # what the members were chosen by: tolerance and costs
+    trials: int  # that the model of all had learned from
+
+    @classmethod
+    def fitted(
+        cls,
+        order: Sequence[int],
+        costs: np.ndarray,
+        choice: list[Any],
+        whole: Model,
+        rows: tuple[np.ndarray, np.ndarray],
+    ) -> Few:
+        """Fit models like the one of all voters to these trials, seen through the votes of the first voters alone."""
+        votes, labels = latest_rows(rows)
+        votes = np.pad(votes, ((0, 0), (0, whole.layout.voters - votes.shape[1])), constant_values=-1)
+        given = np.array([whole.classes[place] for place in labels.tolist()], dtype=object)
+        tolerance, members = float(choice[0]), list(order)
+        sizes, of_all = numbers_tried(len(members)), _fitted(whole, votes, given)[1]
+        models: list[ExpertsModel] = []
+        leads, losses = np.zeros((len(of_all), len(sizes))), np.zeros((len(of_all), len(sizes)))
+        late = slice(len(of_all) // 5, None)  # when they have learned something
+        for step, size in enumerate(sizes):
+            model, shares = _fitted(whole, votes[:, members[:size]], given)
+            leads[:, step], losses[:, step] = _leads(shares), _given_up(of_all, shares)
+            models.append(model)
+            if size >= ALL_SIZES_TRIED and losses[late, step].mean() <= tolerance:
+                break
+        sizes, steps = sizes[: len(models)], slice(len(models))
+        prices = np.diff(np.cumsum(costs[members])[np.array(sizes) - 1], prepend=0.0)
+        stops = stopping_leads(leads[late, steps], losses[late, steps], prices, tolerance)
+        count = int(np.argmin(stops)) + 1
+        sizes = sizes[:count]
+        return cls(members[: sizes[-1]], sizes, stops[:count], models[:count], [], [], choice, whole.trials)
+
+    def fits(self, whole: Model) -> bool:
+        """Whether the classes are still the same."""
+        return self.models[0].classes == whole.classes
+
+    def rise(self, voters: list[int]) -> None:
+        """Ask these first from now on; whoever is new to the models begins there as one never heard."""
+        self.risen = voters
+        new = [voter for voter in voters if voter not in self.joined]
+        if new:
+            self.joined += new
+            for model in self.models:
+                model.grow(replace(model.layout, voters=model.layout.voters + len(new)))
+
+    def asked(self, asked: np.ndarray) -> np.ndarray:
+        """Which trials, given who was asked, are for the few: at most one voter besides, of two or more."""
+        own = [*self.members, *self.joined]
+        others = np.delete(asked, own, axis=1)
+        return np.asarray(asked[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
+
+    def next(self, votes: np.ndarray, asked: np.ndarray) -> int | None:
+        """Whom of them to ask next, or None when the answer leads enough."""
+        for voter in self.risen:
+            if not asked[voter]:
+                return voter
+        heard = asked[self.members]
+        if heard.all():
+            return None
+        size = int(np.argmin(heard))
+        if size in self.sizes:
+            step = self.sizes.index(size)
+            if judged(self.models[step], votes[None, self.columns(step)])[1][0] >= self.leads[step]:
+                return None
+        return self.members[size]
+
+    def columns(self, step: int) -> list[int]:
+        """The voters of a model."""
+        return [*self.members[: self.sizes[step]], *self.joined]
+
+    def steps(self, asked: np.ndarray) -> np.ndarray:
+        """Which model each trial is for: that of the fewest voters with all that were asked."""
+        own = asked[:, self.members]
+        last = np.where(own.any(axis=1), own.shape[1] - own[:, ::-1].argmax(axis=1), 1)
+        return np.array([bisect_left(self.sizes, size) for size in last.tolist()], np.int64)
+
+    def instances(self, votes: np.ndarray, step: int) -> Experts:
+        """Rows of votes of all voters, as one of the models takes them."""
+        model = self.models[step]
+        return _experts(votes[:, self.columns(step)], model.classes, bool(model.layout.constant))
+
+    def instance(self, votes: np.ndarray, step: int) -> Instances:
+        """The same of one row."""
+        return _instances(self.models[step], votes[None, self.columns(step)])
+
+    def learn(self, votes: np.ndarray, asked: np.ndarray, label: int) -> int:
+        """Learn from one trial, as far as its voters were asked; returns the class that was predicted, as a place."""
+        last = int(self.steps(asked[None])[0])
+        for step, model in enumerate(self.models[: last + 1]):
+            predicted = int(model.play(self.instance(votes, step), np.array([label], np.int32)).predictions[0])
+        return predicted
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Plain data and arrays."""
+        told: dict[str, Any] = {
+            name: getattr(self, name) for name in ("members", "sizes", "joined", "risen", "choice", "trials")
+        }
+        arrays, headers = {"leads": self.leads}, []
+        for step, model in enumerate(self.models):
+            header, own = model.state()
+            headers.append(header)
+            arrays |= {f"{step}.{name}": array for name, array in own.items()}
+        return {**told, "models": headers}, arrays
+
+    @classmethod
+    def restored(cls, told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Few:
+        """What `state` gave."""
+        blocks: list[dict[str, np.ndarray]] = [{} for _ in told["models"]]
+        for name, array in arrays.items():
+            step, _, rest = name.partition(".")
+            if rest:
+                blocks[int(step)][rest] = array
+        models = [ExpertsModel.from_state(header, own) for header, own in zip(told["models"], blocks, strict=True)]
+        return cls(
+            members=list(told["members"]),
+            sizes=list(told["sizes"]),
+            leads=arrays["leads"].copy(),
+            models=models,
+            joined=list(told["joined"]),
+            risen=list(told["risen"]),
+            choice=list(told["choice"]),
+            trials=told["trials"],
+        )
+
+
+def judged(model: Model, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes predicted for rows of votes, as places, and their leads."""
+    answers, table = model.engine.judge(_instances(model, votes), len(votes))
+    return answers, _leads(model.own_probabilities(table))
+
+
+def _leads(shares: np.ndarray) -> np.ndarray:
+    """How far the best class leads, given the probabilities of all: by the difference of their logarithms."""
+    if shares.shape[1] < 2:
+        return np.full(len(shares), np.inf)
+    best = np.partition(shares, -2, axis=1)[:, -2:]
+    return np.asarray(np.log(np.maximum(best[:, 1], LEAST_SHARE)) - np.log(np.maximum(best[:, 0], LEAST_SHARE)))
+
+
+def _given_up(of_all: np.ndarray, of_few: np.ndarray) -> np.ndarray:
+    """The probability of the answer of all voters, as all see it, less that of the answer of a few."""
+    trials = np.arange(len(of_all))
+    return np.asarray(of_all.max(axis=1) - of_all[trials, of_few.argmax(axis=1)])
+
+
+def _fitted(whole: Model, votes: np.ndarray, labels: np.ndarray) -> tuple[ExpertsModel, np.ndarray]:
+    """A model like the whole one after these trials, and the probabilities that it gave before it saw each label.
+
+    By what was learned from a trial itself, a few would look better at it than they are at others. Where there are very
+    many classes the probabilities are those of the latest trials.
+    """
+    names, settings = list(whole.classes), whole.engine.settings
+    instances = _experts(votes, names, bool(whole.layout.constant))
+    kept = Settings(settings.largest, settings.update_on_tie)
+    model = ExpertsModel(whole.learner, instances.layout, names, kept).follow()
+    model.run(instances, labels)
+    return model, model.own_probabilities(latest(model.record)[0])
+
+
+def _instances(model: Model, votes: np.ndarray) -> Instances:
+    layout = model.layout
+    return no_instances(len(votes))._replace(
+        votes=np.ascontiguousarray(votes, np.int32), signs=np.ones(layout.voters), constant=layout.constant
+    )
+
+
+def _experts(votes: np.ndarray, names: Sequence[Any], thresholds: bool) -> Experts:
+    given = experts(votes.astype(np.int32), classes=range(len(names)), abstain=-1, thresholds=thresholds)
+    return replace(given, names=tuple(names))
+
+
+# -- whether the answer is settled --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Question:
+    """One instance with the votes so far; ``asked`` marks the voters that have voted or abstained.
+
+    ``columns`` (voters, columns) marks where each voter's vote is stored in the instance. Where votes may bring new
+    classes, ``widen`` returns an engine that knows one more class, which stands for any of them.
+    """
+
+    engine: Engine
+    instance: Instances
+    asked: np.ndarray
+    columns: np.ndarray
+    widen: Callable[[], Engine] | None = None
+
+    def next(self, order: Sequence[int], weights: np.ndarray, against: float = 1.0) -> int | None:
+        """Return the first voter of ``order`` not yet asked, or None if the answer is settled without these.
+
+        With ``against`` below 1 the answer counts as settled if it stays although that share of the remaining weight,
+        the largest weights first, votes for the worst case and the other voters abstain.
+        """
+        left = np.array([voter for voter in order if not self.asked[voter]], np.int64)
+        if not len(left):
+            return None
+        if self.asked.any():
+            if against == 1.0:
+                settled = self.single and not self._overturned(left, weights)
+            else:
+                largest = left[np.argsort(-np.abs(weights[left]), kind="stable")]
+                sizes = np.abs(weights[largest])
+                settled = not self._overturned(largest[np.cumsum(sizes) - sizes < against * sizes.sum()], weights)
+            if settled:
+                return None
+        return int(left[0])
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether scores are those of one weight vector. Only then is the worst case known, and asking can be exact."""
+        return self.engine.top.single(self.engine)
+
+    @cached_property
+    def widened(self) -> Engine | None:
+        """An engine that knows one more class, if votes may bring any."""
+        return None if self.widen is None else self.widen()
+
+    @cached_property
+    def answer(self) -> int:
+        """The class predicted from the votes so far, as a number."""
+        return int(self.engine.judge(self.instance, 1)[0][0])
+
+    def _judged(self, engine: Engine, left: np.ndarray, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores where the remaining voters cast, row by row, ``votes``: class numbers, -1 = none."""
+        present, owner = self.columns[left].any(axis=0), self.columns[left].argmax(axis=0)
+        rows = repeated(self.instance, len(votes))
+        rows.votes[:, present] = votes[:, owner[present]]
+        return engine.judge(rows, len(votes))
+
+    def _gains(self, left: np.ndarray) -> np.ndarray:
+        """What the vote of each remaining voter adds to the score of the answer."""
+        alone = np.full((len(left) + 1, len(left)), -1, np.int32)
+        np.fill_diagonal(alone[1:], self.answer)
+        scores = self._judged(self.engine, left, alone)[1][:, self.answer]
+        return np.asarray(scores[1:] - scores[0])
+
+    def _overturned(self, left: np.ndarray, weights: np.ndarray) -> bool:
+        """Whether the answer changes in the worst case for some rival class.
+
+        In the worst case all remaining voters vote for the rival, except those of negative weight, which vote for the
+        answer. For one weight vector no other votes can do more.
+        """
+        answer, known = self.answer, int(self.engine.state.shape[KNOWN])
+        if answer < 0:
+            return True
+        gains = self._gains(left) if self.single else weights[left]
+        rivals = np.array([c for c in range(known) if c != answer], np.int32)
+        worst = np.where(gains >= 0.0, rivals[:, None], np.int32(answer))
+        if len(rivals) and (self._judged(self.engine, left, worst)[0] != answer).any():
+            return True
+        if self.widened is None:
+            return False
+        gains[int(gains.argmax())] = 0.0  # somebody must name the new class
+        worst = np.where(gains >= 0.0, np.int32(known), np.int32(answer))[None]
+        return bool(self._judged(self.widened, left, worst)[0][0] != answer)
+
+
+def add_class(model: Model, layout: Layout) -> Engine:
+    """Return a copy of the model's engine, with this layout, that knows one more class named by a vote."""
+    return model.visited(layout, [NEW_CLASS], [NEW_CLASS]).engine
+
+
+def order_by_worth(weights: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """Voters, the most weight for its cost first; one that costs nothing comes before all that cost something."""
+    worth = np.where(costs > 0.0, np.abs(weights) / np.where(costs > 0.0, costs, 1.0), np.inf)
+    return np.lexsort((np.arange(len(worth)), -np.abs(weights), -worth))
+
+
+def order_to_settle(weights: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """`order_by_worth` for exact asking, where voters of positive weight, usually for the answer, settle it sooner."""
+    return order_by_worth(weights * np.where(weights < 0.0, 1.0 - AGREEMENT, 1.0 + AGREEMENT), costs)
+
+
+# -- what a model keeps to ask fewer voters -----------------------------------------------------------------------
+
+
+class AskingModel(Protocol):
+    """Voters, the model that fuses them, and what is kept to ask fewer of them."""
+
+    @property
+    def model(self) -> Model:
+        """The model of all voters."""
+
+    @property
+    def asking(self) -> Asking:
+        """What is kept to ask fewer voters."""
+
+    @property
+    def voters(self) -> Sequence[Any]:
+        """Names of the voters, one for each column of the model."""
+
+    def worth(self) -> np.ndarray:
+        """Weight of each voter, or its recent accuracy if the learner is not a single weight vector."""
+
+
+class Asking:
+    """The latest trials, and the few who are asked where some accuracy may be given up."""
+
+    def __init__(self, recent: Recent | None = None, choice: Choice | None = None, few: Few | None = None) -> None:
+        self.recent = Recent() if recent is None else recent
+        self.choice = choice
+        self.few = few  # as of the last trial that was not asked of all
+        self.of_few = 0  # trials that the few have learned, and the model of all has not
+        self._current: Few | None = None  # up to date, until something is learned
+        self._panels: tuple[int, tuple[float, ...], VoterPanels] | None = None
+
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
+        """Plain data, and blocks of arrays."""
+        told: dict[str, Any] = {"of_few": self.of_few} if self.of_few else {}
+        blocks = {"recent": self.recent.arrays}
+        if self.choice is not None:
+            told["choice"] = [self.choice.tolerance, None if self.choice.costs is None else list(self.choice.costs)]
+        if self.few is not None:
+            told["few"], blocks["few"] = self.few.state()
+        return told, blocks
+
+    @classmethod
+    def restored(cls, told: Mapping[str, Any], blocks: Mapping[str, Mapping[str, np.ndarray]]) -> Asking:
+        """What `state` gave."""
+        few = Few.restored(told["few"], blocks["few"]) if "few" in told else None
+        choice = None
+        if "choice" in told:
+            tolerance, costs = told["choice"]
+            choice = Choice(tolerance, None if costs is None else tuple(costs))
+        found = cls(Recent.restored(blocks.get("recent", {})), choice, few)
+        found.of_few = told.get("of_few", 0)
+        return found
+
+    # -- the few --------------------------------------------------------------------------------------------------
+
+    def choose(self, choice: Choice | None) -> bool:
+        """Choose the few by this from now on, or ask all voters; returns whether that is something new."""
+        if choice == self.choice:
+            return False
+        self.choice, self.few, self._current = choice, None, None
+        return True
+
+    def current(self, jury: AskingModel) -> Few | None:
+        """The few as they are now; None if all are asked, or there are too few trials to choose by."""
+        if self.choice is None or not self.recent.enough:
+            return None
+        if self._current is None:
+            self._current = self._up_to_date(jury, self.choice)
+        return self._current
+
+    def _up_to_date(self, jury: AskingModel, choice: Choice) -> Few:
+        """As many voters, in order of worth, as pay, and whoever proved better of late."""
+        model, few = jury.model, self.few
+        prices = choice.prices(model.layout.voters)
+        told = [choice.tolerance, prices.tolist()]
+        if few is None or not few.fits(model) or few.choice != told or model.trials > (1.0 + STALE) * few.trials:
+            order = order_by_worth(jury.worth(), prices).tolist()
+            few = Few.fitted(order, prices, told, model, self.recent.rows(len(prices)))
+        risen = self.risen(len(prices), few.members, few.risen)
+        if risen != few.risen:
+            few = deepcopy(few) if few is self.few else few
+            few.rise(risen)
+        return few
+
+    def for_few(self, jury: AskingModel, asked: np.ndarray) -> Few | None:
+        """The few, if a trial in which these voters were asked, and no others, is for them to learn."""
+        if self.choice is None or asked.all() or asked[jury.model.layout.voters :].any():
+            return None
+        self.few = self.current(jury)
+        return self.few if self.few is not None and self.few.asked(asked[None])[0] else None
+
+    def learn_few(self, few: Few, votes: np.ndarray, asked: np.ndarray, label: int) -> int:
+        """Learn from one trial `for_few`, by the model's numbers; returns the class that was predicted."""
+        self._current = None
+        self.of_few += 1
+        self.recent.note(votes, asked, label)
+        return few.learn(votes, asked, label)
+
+    def learn_all(self, votes: np.ndarray, asked: np.ndarray, labels: np.ndarray) -> None:
+        """Keep trials, by the model's numbers, that the model of all has learned."""
+        self.changed()
+        self.recent.add(votes, labels, asked)
+
+    def changed(self) -> None:
+        """The model of all has learned something."""
+        self._current = None
+
+    def next_of_few(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray, explored: bool) -> int | None:
+        """Whom of the few to ask next, or one from outside where that is ``explored``; votes by the model's numbers.
+
+        All are asked, in order of worth, as long as there are too few trials to choose by.
+        """
+        few = self.current(jury)
+        if few is None:
+            assert self.choice is not None
+            order = order_by_worth(jury.worth(), self.choice.prices(len(asked))).tolist()
+            return next((voter for voter in order if not asked[voter]), None)
+        found = few.next(votes, asked)
+        if found is not None or not explored:
+            return found
+        chosen = {*few.members, *few.risen}
+        return self.explored([voter for voter in range(len(asked)) if voter not in chosen], asked)
+
+    # -- those outside --------------------------------------------------------------------------------------------
+
+    def explores(self, share: float) -> bool:
+        """Whether one from outside is asked about this instance: a draw that stays until the next label."""
+        return drawn(WHETHER, self.recent.told) < share
+
+    def explored(self, outside: Sequence[int], asked: np.ndarray) -> int | None:
+        """One of those outside, unless one was asked: who was asked least, or as often who was right most of late."""
+        if not outside or asked[list(outside)].any():
+            return None
+        if drawn(WHOM, self.recent.told) < 0.5:
+            ever = self.recent.asked_ever(len(asked))
+            return min(outside, key=lambda voter: (ever[voter], voter))
+        right = self.recent.accuracy_lately(len(asked))
+        return max(outside, key=lambda voter: (right[voter], -voter))
+
+    def risen(self, count: int, chosen: Sequence[int], joined: Sequence[int] = ()) -> list[int]:
+        """Voters that have been right more often of late than any of the chosen ones, by more than chance has it.
+
+        Who has joined for that reason stays as long as it is not behind.
+        """
+        told, asked = self.recent.heard_lately(count)
+        right = told / np.maximum(asked, 1.0)
+        best = right[list(chosen)].max(initial=0.0)
+        sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(asked, 1.0))
+        stays = [voter for voter in joined if right[voter] >= best]
+        found = np.flatnonzero(sure & (asked >= TRIED)).tolist()
+        return [*stays, *(voter for voter in found if voter not in chosen and voter not in joined)]
+
+    # -- panels ---------------------------------------------------------------------------------------------------
+
+    def compared(self, jury: AskingModel, costs: np.ndarray) -> Callable[[], VoterPanels]:
+        """What compares panels on the trials up to now; it needs nothing that is learned later."""
+        order, model = order_by_worth(jury.worth(), costs), jury.model
+        rows, names = latest_rows(self.recent.rows(len(costs))), list(jury.voters)
+        return partial(panel_of, model.learner, rows, order, costs, names, bool(model.layout.constant))
+
+    def panels(self, jury: AskingModel, costs: np.ndarray) -> VoterPanels:
+        """The panels, compared afresh when there are a good many more trials."""
+        key, told = tuple(costs.tolist()), self.recent.told
+        if self._panels is None or self._panels[1] != key or told > self._panels[0] * (1.0 + STALE):
+            self._panels = told, key, self.compared(jury, costs)()
+        return self._panels[2]
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """A checked question: which voter to ask next about one instance.
+
+    Attributes
+    ----------
+    jury
+        The voters and their models.
+    codes, asked
+        Votes so far as class numbers, -1 for none, and which voters were asked.
+    question
+        Returns the instance as the model of all voters sees it.
+    tolerance, costs, explore
+        As in `VoteFusion.ask`; a cost for each voter.
+    choice
+        What the few are chosen by; None to ask by the model of all voters.
+    allowed
+        Which voters may be asked; None for all.
+    """
+
+    jury: AskingModel
+    codes: np.ndarray
+    asked: np.ndarray
+    question: Callable[[], Question]
+    tolerance: float
+    costs: np.ndarray
+    explore: float
+    choice: Choice | None
+    allowed: np.ndarray | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether the model now asks by another tolerance or other costs, on which later learning depends."""
+        return self.choice != self.jury.asking.choice
+
+    def next(self) -> Any:
+        """The name of the voter to ask next, or None when asking more is not worth it."""
+        if self.choice is not None:
+            found = self._next_of_few()
+        else:
+            found = self._next_exact() if self.tolerance == 0.0 else self._next_of_all()
+        return None if found is None else self.jury.voters[found]
+
+    def _may_ask(self, order: np.ndarray) -> list[int]:
+        return [voter for voter in order.tolist() if self.allowed is None or self.allowed[voter]]
+
+    def _next_of_few(self) -> int | None:
+        asking = self.jury.asking
+        asked = self.asked if self.allowed is None else self.asked | ~self.allowed  # the others count as abstaining
+        found = asking.next_of_few(self.jury, self.codes, asked, asking.explores(self.explore))
+        if found is None and self.allowed is not None and not self.asked.any():  # none of the few may be asked
+            found = next(iter(self._may_ask(order_by_worth(self.jury.worth(), self.costs))), None)
+        return found
+
+    def _next_exact(self) -> int | None:
+        worth = self.jury.worth()
+        return self.question().next(self._may_ask(order_to_settle(worth, self.costs)), worth)
+
+    def _next_of_all(self) -> int | None:
+        """Ask as many voters as are enough in a panel and a few more, by the model of all voters."""
+        asking, count, worth = self.jury.asking, len(self.costs), self.jury.worth()
+        chosen = order_by_worth(worth, self.costs).tolist()
+        chosen = chosen[: len(asking.panels(self.jury, self.costs).enough(self.tolerance).voters) + FURTHER]
+        chosen = [*asking.risen(count, chosen), *chosen]
+        found = self.question().next(chosen, worth, AGAINST)
+        if found is None and asking.explores(self.explore):
+            found = asking.explored([voter for voter in range(count) if voter not in chosen], self.asked)
+        return found
+
+
+# -- simulation ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Means over the trials after the ``first`` ones, which all voters were asked about."""
+
+    trials: int
+    first: int
+    voters: int
+    calls: float
+    cost: float
+    accuracy: float
+    full_cost: float
+    full_accuracy: float
+    tolerance: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"asked one by one, tolerance {self.tolerance:g}, after {self.first:,d} rows with all votes: "
+            f"{self.calls:.2f} calls of {self.voters} (cost {self.cost:.4g} of {self.full_cost:.4g}), "
+            f"accuracy {self.accuracy:.4f}; asking all {self.full_accuracy:.4f}"
+        )
+
+
+def simulate_asking(
+    make: Callable[[], Any],
+    table: Mapping[str, np.ndarray],
+    labels: Sequence[Any] | np.ndarray,
+    voters: Sequence[str],
+    *,
+    first: int,
+    tolerance: float = 0.002,
+    costs: Mapping[str, float] | None = None,
+) -> Simulation:
+    """Learn from the first rows with all votes, then ask one by one and learn only from what was asked.
+
+    Parameters
+    ----------
+    make
+        Makes a fusion that has learned nothing; two are needed, since one goes on with all votes.
+    table, labels
+        Columns of votes, and of values of side columns; the right labels.
+    voters
+        Which columns are voters.
+    first
+        Rows that all are asked about.
+    tolerance, costs
+        As in `VoteFusion.ask`.
+    """
+    if not 1 < first < len(labels):
+        raise ValueError(f"first must leave rows to ask about one by one, got {first} of {len(labels)} rows")
+    head = {name: column[:first] for name, column in table.items()}
+    frugal, full = (make().partial_fit(head, labels[:first]) for _ in range(2))
+    price = dict.fromkeys(voters, 1.0) if costs is None else costs
+    sides = [name for name in table if name not in voters]
+    calls = right = right_of_all = 0
+    spent = 0.0
+    for t in range(first, len(labels)):
+        heard: dict[str, Any] = {name: table[name][t] for name in sides}
+        while (voter := frugal.ask(heard, costs=costs, tolerance=tolerance)) is not None:
+            heard[voter] = table[voter][t]
+            calls += 1
+            spent += price[voter]
+        said = {name: [vote] for name, vote in heard.items()}
+        whole = {name: [column[t]] for name, column in table.items()}
+        right += frugal.predict(said)[0] == labels[t]
+        right_of_all += full.predict(whole)[0] == labels[t]
+        frugal.partial_fit(said, [labels[t]])
+        full.partial_fit(whole, [labels[t]])
+    size = len(labels) - first
+    return Simulation(
+        size,
+        first,
+        len(voters),
+        calls / size,
+        spent / size,
+        right / size,
+        float(sum(price[name] for name in voters)),
+        right_of_all / size,
+        tolerance,
+    )

@@ -1,1 +1,0 @@
-"""Whom to ask next, and how few voters are enough: what `VoteFusion` and `Learner` share."""

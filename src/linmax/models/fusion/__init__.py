@@ -1,1 +1,0 @@
-"""Fusion of votes and scores: the on-line model, its report, its rivals."""
