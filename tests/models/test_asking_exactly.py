@@ -72,7 +72,7 @@ def test_no_votes_of_those_left_change_the_answer(learner: str, fixed: bool) -> 
     assert np.mean(calls) < 5
 
 
-@pytest.mark.parametrize("learner", ["auto", "V-perceptron", "stack(perceptron, auto)"])
+@pytest.mark.parametrize("learner", ["auto", "stack(perceptron, auto)"])
 def test_a_learner_without_a_single_weight_vector_asks_all(learner: str) -> None:
     random = np.random.default_rng(1)
     table, labels = table_of(random, ["a", "b"], TRIALS)

@@ -226,7 +226,7 @@ def test_judging_changes_not_a_bit(learner: str) -> None:
 
 
 def test_a_learner_that_chooses_asks_too() -> None:
-    learner = linmax.Learner("perceptron")
+    learner = linmax.Learner("winnow(1.5)")
     for t in range(30):
         votes = {"good": f"{t}a", "bad": f"{t}b", "fair": f"{t}a" if t % 5 else f"{t}b"}
         learner.learn(candidates=[f"{t}a", f"{t}b"], votes=votes, label=f"{t}a")

@@ -296,7 +296,7 @@ def test_a_wrong_class_written_otherwise_is_matched() -> None:
         (None, "wrong= says of which trials the class in y is wrong, and y is not given"),
         (["a", None], "y: trial 1 is marked wrong, but has no class: None"),
         (["a", ""], "y: trial 1 is marked wrong, but has no class: ''"),
-        (["a"], r"y must be one label per trial: 2 trials, got shape \(1,\)"),
+        (["a"], r"y must be one label per trial: got shape \(1,\) for 2 trials"),
     ],
 )
 def test_a_mark_needs_a_class(y: Any, told: str) -> None:
