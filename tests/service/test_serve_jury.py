@@ -368,7 +368,7 @@ class TestAsk:
 
     def test_among_candidates(self, tmp_path):
         with Local(tmp_path) as local:
-            made(local, "auto", kind="votes", candidates=True)
+            made(local, "winnow(1.5)", kind="votes", candidates=True)
             for t in range(30):
                 votes = {"ann": f"{t}a", "bob": f"{t}b", "cy": f"{t}a" if t % 5 else f"{t}b"}
                 post(local, "learn", votes=votes, candidates=[f"{t}a", f"{t}b"], label=f"{t}a")
