@@ -314,9 +314,6 @@ def test_fusions_of_scores():
     assert (merged.predict(given) == labels).mean() > 0.8
     normaliser = merged._state.normaliser
     np.testing.assert_allclose(normaliser.highs[[0, 2]], table[:, [0, 2]].max(axis=(0, 2)))
-    together = merged._state.diversity.together
-    assert together[0, 2] == 2 * HALF
-    assert together[0, 1] == HALF
     assert set(merged.report().normalisations) == {"minmax", "running"}
 
 
