@@ -380,9 +380,10 @@ def test_json_lines():
     assert found[2][:2] == (None, {"both": 1.0, "lines": 1.0, "x": 2.0})
     assert found[3][:2] == ("a", {})
     assert found[4][:2] == ("a", {"x.0": 1.0})
-    assert found[5][:2] == ("b", {"0": 0.5, "2": 3.0})
-    assert len(found) == 6
-    assert [line for _, line, _ in refusals.first] == [5, 6, 9, 10]
+    assert found[5][:2] == ("a", {"x": 2.0})  # of repeated names, the last counts
+    assert found[6][:2] == ("b", {"0": 0.5, "2": 3.0})
+    assert len(found) == 7
+    assert [line for _, line, _ in refusals.first] == [5, 6, 10]
     assert refusals.counts["not JSON"] == 1
 
 

@@ -101,7 +101,7 @@ class LearnJob:
         from linmax.models.streams.progressive import fingerprint
 
         given = self.arguments
-        names = "data format label ignore categorical text delimiter no_header ngrams skips words learner scale"
+        names = "data format label ignore categorical text delimiter no_header ngrams learner scale"
         names += " weight pairs memory hash_bits no_thresholds start passes holdout early_stop predictions"
         settings = {name: getattr(given, name) for name in names.split()}
         once = [path == STANDARD or Path(path).is_fifo() for path in given.data]  # what is read from a pipe is gone

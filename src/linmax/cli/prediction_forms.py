@@ -166,11 +166,9 @@ class ParquetForm(ColumnForm):
 
     def write(self, answers: Answers) -> None:
         """A group of rows."""
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise ValueError("Parquet needs the package pyarrow; try pip install 'linmax[parquet]'") from None
+        import pyarrow
+        from pyarrow import parquet
+
         if self.writer is None:
             self.tagged |= answers.tags is not None
         names = self.names(answers)

@@ -58,8 +58,6 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     add("--delimiter", metavar="D", help="between the fields of a table: a character, tab or space (default: detected)")
     add("--no-header", action="store_true", help="the first line of a table is data; its columns are 1, 2, ...")
     add("--ngrams", metavar="N", type=int, help="take runs of up to N words of a text (default: 1)")
-    add("--skips", metavar="N", type=int, help="take pairs of words with up to N others between them (default: 0)")
-    add("--words", metavar="W", help="how words are recognised: unicode, or bytes for ASCII only (default: unicode)")
     add("--pairs", metavar="A:B,...", help="pair the attributes of A with those of B; all: all of them")
     add_refusing_options(parser)
 
@@ -99,8 +97,6 @@ def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "delimiter": arguments.delimiter,
         "header": False if arguments.no_header else None,
         "ngrams": arguments.ngrams,
-        "skips": arguments.skips,
-        "words": arguments.words,
         "pairs": listed(arguments.pairs or ""),
         "strict": arguments.strict,
     }

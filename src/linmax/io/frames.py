@@ -62,7 +62,7 @@ class TableReader:
         self.notes: list[str] = []
         self.settled: dict[str, Any] = {}
         self._reading: dict[str, Any] = {}  # what a model keeps of arrays, which settle nothing
-        self._words = words_for(options.words, options.ngrams, options.skips, table=bool(options.text))
+        self._words = words_for(options.ngrams, table=bool(options.text))
         self._widened: dict[str, int] = {}  # columns of numbers with words in them: the row of the first
         self._passed = 0
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from linmax.io.words import UNICODE
-
 __all__ = ["BATCH_ROWS", "BLOCK", "REMEMBERED", "Position", "ReadOptions"]
 
 REMEMBERED = (
-    "ngrams", "skips", "words", "pairs", "header", "delimiter", "label", "weight", "ignore", "categorical", "text",
+    "ngrams", "pairs", "header", "delimiter", "label", "weight", "ignore", "categorical", "text",
 )  # fmt: skip
 
 BLOCK = 2**19  # bytes read at a time: few enough to stay in the cache until they are parsed
@@ -56,9 +54,8 @@ class ReadOptions:
         that tells rows apart.
     delimiter, header
         What separates the fields of a table, recognised if not given; whether its first line names the columns.
-    ngrams, skips, words
-        Longest run of words of a text that is an attribute, how many words may lie between two that are one together,
-        and how words are recognised (see `linmax.io.words`).
+    ngrams
+        Longest run of words of a text that is an attribute (see `linmax.io.words`).
     pairs
         Which attributes are paired (see `linmax.io.pairing`).
     known
@@ -92,8 +89,6 @@ class ReadOptions:
     delimiter: str | None = None
     header: bool = True
     ngrams: int = 1
-    skips: int = 0
-    words: str = UNICODE
     pairs: tuple[str, ...] = ()
     known: Mapping[str, str] | None = None
     unlabelled: bool = False

@@ -34,7 +34,7 @@ from linmax.io.name_table import (
     has_room,
     look_up,
 )
-from linmax.io.scan import VECTOR, byte
+from linmax.io.scan import byte
 from linmax.jit.compiling import kernel
 
 __all__ = ["REASONS", "TOKEN", "Work", "WorkT"]
@@ -144,7 +144,6 @@ LARGEST_VALUE = 1e100
 NEWLINE, SPACE, TAB, RETURN, COLON, MINUS, ZERO = 10, 32, 9, 13, 58, 45, 48
 STAMPS = 2**26  # tokens that a line may have
 NO_CLASS = -1
-PLAIN_NUMBERS = 5  # numbers about a word with its value, see `linmax.io.parsers.plain`
 SUMMED, TURNED_DOWN = range(2)  # what happens to an attribute that comes twice
 
 
@@ -154,8 +153,6 @@ class Work(NamedTuple):
     state: np.ndarray  # int64 (WIDTH,)
     tokens: np.ndarray  # int64 (most tokens of a line, TOKEN): what is known of each name
     amounts: np.ndarray  # float64: their values
-    ends: np.ndarray  # int64: where words end, in a line that is plain
-    plain: np.ndarray  # int64 (PLAIN_NUMBERS, most tokens): its words
     labels: np.ndarray  # int32 (rows,): class, NO_CLASS without a label
     importance: np.ndarray  # float64 (rows,)
     tags: np.ndarray  # int64 (rows, 2): where a tag is in the block
@@ -174,8 +171,7 @@ class Work(NamedTuple):
 
 WorkT = typeof(
     Work(
-        np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1), np.zeros(1, np.int64),
-        np.zeros((1, 1), np.int64), np.zeros(1, np.int32), np.zeros(1),
+        np.zeros(1, np.int64), np.zeros((1, 3), np.int64), np.zeros(1), np.zeros(1, np.int32), np.zeros(1),
         np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1),
         np.zeros((1, 1)), np.zeros(1, np.int32), np.zeros((1, 2), np.int64), np.zeros(1, np.int64), np.zeros((1, 2)),
         np.zeros(1), np.zeros((1, 2), np.int64),
@@ -188,8 +184,6 @@ def room_for_tokens(size: int) -> dict[str, np.ndarray]:
     return {
         "tokens": np.zeros((size, TOKEN), np.int64),
         "amounts": np.zeros(size),
-        "ends": np.zeros(2 * (size + VECTOR), np.int64),
-        "plain": np.zeros((PLAIN_NUMBERS, size), np.int64),
     }
 
 

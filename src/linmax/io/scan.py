@@ -23,7 +23,6 @@ __all__ = [
     "as_double",
     "below",
     "byte",
-    "equals",
     "fold",
     "last_line_end",
     "leading",
@@ -31,7 +30,6 @@ __all__ = [
     "next_stop",
     "ones",
     "others",
-    "population",
     "product",
     "same_bytes",
     "shifted",
@@ -112,21 +110,6 @@ if JIT:
         return int64(Block, int64, int64, int64), codegen
 
     @intrinsic
-    def equals(_, block, place, wanted):  # type: ignore[no-untyped-def]
-        """Bit i: byte place + i of the next VECTOR is ``wanted``."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            data = _vector(context, builder, sig.args[0], args[0], args[1])
-            return builder.bitcast(builder.icmp_unsigned("==", data, _lanes(builder, builder.trunc(args[2], I8))), I64)
-
-        return int64(Block, int64, int64), codegen
-
-    @intrinsic
-    def population(_, bits):  # type: ignore[no-untyped-def]
-        """How many bits are set."""
-        return int64(int64), lambda context, builder, sig, args: builder.ctpop(args[0])
-
-    @intrinsic
     def trailing(_, bits):  # type: ignore[no-untyped-def]
         """Zeros below the lowest bit that is set; 64 without any."""
 
@@ -199,12 +182,6 @@ else:
         part = block[place : place + VECTOR]
         found = (part <= 32) | (part == extra) | (part == other)
         return int(sum(1 << i for i in np.flatnonzero(found).tolist()))
-
-    def equals(block: np.ndarray, place: int, wanted: int) -> int:
-        return int(sum(1 << i for i in np.flatnonzero(block[place : place + VECTOR] == wanted).tolist()))
-
-    def population(bits: int) -> int:
-        return (int(bits) % WORD).bit_count()
 
     def trailing(bits: int) -> int:
         bits = int(bits) % WORD

@@ -34,7 +34,6 @@ DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"
     r"( ?(Z|UTC|[+-]\d{2}:?\d{2}))?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?"
 )
-COMMA = re.compile(r"[+-]?\d+,\d+")
 TRIMMINGS = str.maketrans("", "", ",'_%$€£¥ \u00a0\u202f")  # of numbers that are written for readers
 SHARE_OF_NUMBERS = 0.8  # share of the values that must be numbers; the others are categories within the column
 NUMBER, CATEGORY = "number", "category"

@@ -50,27 +50,10 @@ def refuse_encoding(name: str, head: bytes) -> None:
 
 
 def _zstd(raw: BinaryIO) -> BinaryIO:
-    """A zstd reader from whichever package is installed."""
-    try:
-        from compression import zstd  # Python 3.14
+    """Decompress zstd."""
+    import pyarrow
 
-        return cast("BinaryIO", zstd.open(raw, "rb"))
-    except ImportError:
-        pass
-    try:
-        import zstandard
-
-        return cast("BinaryIO", zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
-    except ImportError:
-        pass
-    try:
-        import pyarrow
-
-        return cast("BinaryIO", pyarrow.CompressedInputStream(pyarrow.PythonFile(raw), "zstd"))
-    except ImportError:
-        raise ValueError(
-            "zstd needs Python 3.14, or the package zstandard or pyarrow; try pip install 'linmax[parquet]'"
-        ) from None
+    return cast("BinaryIO", pyarrow.CompressedInputStream(pyarrow.PythonFile(raw), "zstd"))
 
 
 def _unpacked(raw: Any) -> BinaryIO:

@@ -1,8 +1,7 @@
 """Words of texts: how they are cut out of a text, folded, and joined.
 
 A word is a run of two or more letters, digits, marks or underscores of any script; everything else, typographic quotes
-and dashes included, separates. Letters are made small, one for one; an ideograph is a word by itself. With
-``words="bytes"`` only ASCII is looked at: every byte beyond it belongs to a word and stays as it is.
+and dashes included, separates. Letters are made small, one for one; an ideograph is a word by itself.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["BYTES", "OWN", "SKIPPED", "UNICODE", "WORD_KINDS", "Words", "letters", "split", "words_for"]
+__all__ = ["OWN", "SKIPPED", "Words", "letters", "split", "words_for"]
 
-UNICODE, BYTES = WORD_KINDS = ("unicode", "bytes")
 SHORTEST_WORD = 2  # letters of a word
 LAST_LETTER = 0x32000  # code points beyond are no letters of a script in use
 SKIPPED, OWN = 1, 1 << 30  # dropped within a word; a word by itself
-GAP = " * "  # between two words with others between them
 OWN_SCRIPTS = ((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, LAST_LETTER))  # ideographs
 JOINERS = (0xAD, 0x200B, 0x200C, 0x200D, 0x2060)
 
@@ -31,18 +28,15 @@ class Words(NamedTuple):
     folded: np.ndarray  # uint8 (256,): what each byte becomes in a word; 0: it separates, or begins another letter
     letters: np.ndarray  # uint32: the same for code points beyond ASCII, see `letters`; empty until it is wanted
     most: int  # words in a row that are an attribute
-    skips: int  # words that may lie between two that are an attribute together
 
 
-def words_for(kind: str, ngrams: int, skips: int, table: bool = False) -> Words:
+def words_for(ngrams: int, table: bool = False) -> Words:
     """The settings as the kernels take them; the table of letters is made when a text needs it."""
     found = np.zeros(256, np.uint8)
     for c in range(128):
         if chr(c).isalnum() or c == ord("_"):
             found[c] = ord(chr(c).lower())
-    if kind == BYTES:
-        found[128:] = np.arange(128, 256)
-    return Words(found, letters() if table else np.zeros(0, np.uint32), ngrams, skips)
+    return Words(found, letters() if table else np.zeros(0, np.uint32), ngrams)
 
 
 @cache
@@ -62,12 +56,12 @@ def letters() -> np.ndarray:
 
 
 def split(text: str, words: Words) -> Counter[str]:
-    """The words, runs and pairs of a text with how often each comes; the kernels' slow double for single texts."""
+    """Words and n-grams of a text with their counts; for single texts, as the kernels find them."""
     table, one, singles = letters(), list[str](), list[str]()
 
     def end() -> None:
         word = "".join(one)
-        if len(word.encode("utf-8", "surrogateescape") if words.folded[255] else word) >= SHORTEST_WORD:
+        if len(word) >= SHORTEST_WORD:
             singles.append(word)
         one.clear()
 
@@ -75,8 +69,6 @@ def split(text: str, words: Words) -> Counter[str]:
         code = ord(letter)
         if code < 128:
             folded = int(words.folded[code])
-        elif words.folded[255]:
-            folded = code
         else:
             folded = int(table[code]) if code < LAST_LETTER else 0
         if folded >= OWN:
@@ -90,6 +82,4 @@ def split(text: str, words: Words) -> Counter[str]:
     found = Counter(singles)
     for n in range(2, words.most + 1):
         found.update(" ".join(singles[i : i + n]) for i in range(len(singles) + 1 - n))
-    for gap in range(1, words.skips + 1):
-        found.update(GAP.join((a, b)) for a, b in zip(singles, singles[gap + 1 :], strict=False))
     return found

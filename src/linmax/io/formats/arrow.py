@@ -27,11 +27,7 @@ class ArrowTables(TableFormat):
 
     def tables(self, source: Source) -> Iterator[Any]:
         """Record batches."""
-        try:
-            pyarrow = import_module("pyarrow")
-        except ImportError:
-            told = f"{self.title} needs the package pyarrow; try pip install 'linmax[parquet]'"
-            raise ValueError(f"{source.name}: {told}") from None
+        pyarrow = import_module("pyarrow")
         try:
             file = (
                 pyarrow.memory_map(str(source.path)) if source.plain_file else pyarrow.BufferReader(source.read_all())

@@ -32,7 +32,7 @@ Columns = dict[str, list[Any]]  # the unchanged cells of each column, None for a
 Texts = bytes | list[tuple[bytes, bytes]]  # a text, or several, each with what its words begin with
 Row = tuple[bytes, list[tuple[bytes, float]], Texts]  # label, names with their values, and a text
 EVERYWHERE = frozenset({"pairs"})  # options that concern every format
-TEXT_OPTIONS = frozenset({"ngrams", "skips", "words"})
+TEXT_OPTIONS = frozenset({"ngrams"})
 COLUMN_OPTIONS = frozenset({"label", "weight", "ignore", "categorical", "text", "id"}) | TEXT_OPTIONS
 
 
@@ -180,11 +180,11 @@ class ScratchFormat(LineFormat):
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._scratch = np.zeros(PADDING, np.uint8)
-        self.words = words_for(options.words, options.ngrams, options.skips)
+        self.words = words_for(options.ngrams)
 
     def room_for(self, block: np.ndarray) -> np.ndarray:
-        """Scratch for fields, their words and pairs of words, and zeros beyond."""
-        size = (3 + 4 * self.options.skips) * block.size  # a word is in 2 pairs a skip, a field has a byte more
+        """Scratch for fields and their words, and zeros beyond."""
+        size = 3 * block.size
         if self._scratch.size < size:
             self._scratch = np.zeros(size, np.uint8)
         return self._scratch
@@ -266,43 +266,36 @@ class RowFormat(ScratchFormat):
     def _unpack(self, block: np.ndarray, begin: int, end: int, vocabulary: Vocabulary) -> None:
         """Read all lines of the block into the arrays of `parse_packed`."""
         self._unpacked = True
-        lines: list[list[int]] = []
-        names: list[tuple[int, int]] = []
-        texts: list[tuple[int, int]] = []
-        amounts: list[float] = []
-        parts: list[bytes] = []
-        size = 0
+        lines: list[tuple[int, int, int, int]] = []
+        labels, names, bodies, heads, amounts = list[bytes](), list[bytes](), list[bytes](), list[int](), list[float]()
         self._ids, self._weights, self.strange = [], [], []
-
-        def keep(raw: bytes) -> tuple[int, int]:
-            nonlocal size
-            parts.append(raw)
-            size += len(raw)
-            return size - len(raw), size
-
         place = begin
         for raw in block[begin:end].tobytes().split(b"\n")[:-1]:
             place += len(raw) + 1
-            label, first, told, reason = (0, 0), len(names), len(texts), 0
+            label, first, above, reason = b"", len(names), len(bodies), 0
             self.id, self.weight = "", 1.0
             row = self.row(raw) if raw.strip(b" \t\r") else -1
             if isinstance(row, int):
                 reason = row
             else:
-                label = keep(row[0])
-                for name, value in row[1]:
-                    names.append(keep(name))
+                label, features, texts = row
+                for name, value in features:
+                    names.append(name)
                     amounts.append(value)
-                for head, body in row[2] if isinstance(row[2], list) else [(b"", row[2])] * (row[2] != b""):
-                    start = keep(body.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n")[0]
-                    texts.append((start, vocabulary.prefix(head) if head else 0))
+                for head, body in texts if isinstance(texts, list) else [(b"", texts)] * (texts != b""):
+                    bodies.append(body.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n")
+                    heads.append(vocabulary.prefix(head) if head else 0)
+            labels.append(label)
             self._ids.append(self.id)
             self._weights.append(self.weight)
-            lines.append([*label, len(texts) - told, len(names) - first, reason, place])
-        self._lines = np.array(lines, np.int64).reshape(-1, 6)
-        self._names = np.array(names, np.int64).reshape(-1, 2)
-        self._texts = np.array(texts, np.int64).reshape(-1, 2)
+            lines.append((len(bodies) - above, len(names) - first, reason, place))
+        parts = [*labels, *names, *bodies]
+        ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        places = np.column_stack([ends[:-1], ends[1:]])
+        many = len(labels)
+        self._lines = np.column_stack([places[:many], np.array(lines, np.int64).reshape(-1, 4)])
+        self._names = np.ascontiguousarray(places[many : many + len(names)])
+        starts = places[many + len(names) :, 0]
+        self._texts = np.column_stack([starts, np.array(heads, np.int64)])
         self._amounts = np.array(amounts, float)
-        joined = b"".join(parts)
-        self._source = np.zeros(len(joined) + PADDING, np.uint8)
-        self._source[: len(joined)] = np.frombuffer(joined, np.uint8)
+        self._source = np.frombuffer(b"".join([*parts, bytes(PADDING)]), np.uint8).copy()

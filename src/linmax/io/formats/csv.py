@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any, ClassVar
 
@@ -15,7 +15,6 @@ from linmax.io.formats.delimiters import delimiter_of
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import AT, END, LINE, NEWLINE, RETURN, Work
 from linmax.io.schema import (
-    COMMA,
     MISSING,
     TYPE_SAMPLE,
     cell_type,
@@ -73,16 +72,11 @@ class Csv(ScratchFormat):
             return end, lines
         refuse_repeated(name, header)
         cells = self._sample(header, head[end:], separator)
-        comma = separator != "," and _decimal_commas(cells)
-        if comma:
-            cells = {column: [cell.replace(",", ".") for cell in found] for column, found in cells.items()}
         schema = schema_of(name, header, lambda column: cell_type(cells[column]), self.options)
         self.notes += [*schema.notes, *text_note(header, schema.kinds, cells)]
         guessed = {c: kind for c, kind in zip(header, schema.kinds, strict=True) if c not in self.options.categorical}
         self.notes += number_note(guessed, cells)
-        if comma:
-            self.notes.append("Numbers have a decimal comma.")
-        self.settled = {"header": header, "kinds": schema.kinds, "separator": separator, "comma": comma}
+        self.settled = {"header": header, "kinds": schema.kinds, "separator": separator}
         return end, lines
 
     def _separator(self, head: bytes) -> str:
@@ -150,11 +144,11 @@ class Csv(ScratchFormat):
         if not self._looked:
             self._looked = True
             self._blank_headers(block, work.state)
-        shape = parser.Shape(ord(self.settled.get("separator", ",")), bool(self.settled.get("comma", False)))
+        separator = ord(self.settled.get("separator", ","))
         names, labels = vocabulary.names, classes.texts.names
         return int(
             parser.parse_table(
-                block, work, names, labels, self.room_for(block), shape, self._columns, parser.MISSING_WORDS,
+                block, work, names, labels, self.room_for(block), separator, self._columns, parser.MISSING_WORDS,
                 self.words, self.taking_words("text" in self.settled["kinds"]),
             )
         )  # fmt: skip
@@ -289,12 +283,3 @@ def _rows(lines: list[str], separator: str, width: int) -> Iterator[list[str]]:
         if len(row) == width:
             yield row
         place = end if len(row) == width else place + 1
-
-
-def _decimal_commas(cells: Mapping[str, Sequence[str]]) -> bool:
-    """Whether numbers are written with a comma: one column has some, and nothing else but numbers."""
-    return any(
-        any(COMMA.fullmatch(cell) for cell in found)
-        and all(COMMA.fullmatch(cell) or (is_number(cell) and "." not in cell) for cell in found)
-        for found in cells.values()
-    )

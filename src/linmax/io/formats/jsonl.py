@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from linmax.io import parsing
 from linmax.io.formats.base import COLUMN_OPTIONS, Columns, Row, RowFormat
 from linmax.io.options import ReadOptions
@@ -21,6 +23,8 @@ __all__ = ["JsonLines"]
 
 FEATURES, TEXT = "features", "text"
 FORMAT_SAMPLE = 20  # lines that are looked at
+CELLS_KEPT = 2**18  # categories whose names stay encoded
+decode = msgspec.json.Decoder().decode
 _Place = tuple[str, str | None]  # a key, and a name in the object there
 
 
@@ -41,6 +45,11 @@ class JsonLines(RowFormat):
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._objects: set[str] = set()  # keys with objects, of a table
+        self._left_out: set[str] = {*options.ignore}
+        self._text_keys: set[str] = {TEXT, *options.text} - self._left_out
+        self._special: set[str] = self._left_out | self._text_keys | {*options.categorical}
+        self._numbers: dict[str, bytes] = {}  # encoded names of numbers
+        self._cells_seen: dict[tuple[str, str], bytes] = {}  # and of categories
 
     def begin(self, name: str, head: bytes) -> tuple[int, int]:
         """Find the key of the label among those of the first objects."""
@@ -59,6 +68,8 @@ class JsonLines(RowFormat):
             self.settled["key"] = key
             if not self.options.unlabelled:
                 self.notes.append(f"The label is {key!r}{'' if key in keys or not keys else ', which is not there'}.")
+        dates = {*self.settled.get("dates", ())}
+        self._left_out, self._special = self._left_out | dates, self._special | dates
         return 0, 0
 
     def lines_wanted(self) -> int:
@@ -88,11 +99,11 @@ class JsonLines(RowFormat):
         if isinstance(given, int):
             return given
         options = self.options
-        if options.id is not None and options.id in given:  # a model may have learned from it
-            self.id = str(given[options.id] if options.unlabelled else given.pop(options.id))
         label = given.pop(self.settled["key"], None)
         if isinstance(label, (dict, list)):
             return parsing.NOT_A_LABEL
+        if options.id is not None and options.id in given:
+            self.id = str(given.pop(options.id))
         if options.weight is not None:
             weight = given.pop(options.weight, None)
             if not options.unlabelled:
@@ -100,20 +111,57 @@ class JsonLines(RowFormat):
                     self.strange.append(_written(weight))
                     return parsing.IMPORTANCE
                 self.weight = float(weight)
-        left_out = {*options.ignore, *self.settled.get("dates", ())}
-        found = _Attributes({TEXT, *options.text}, left_out, {*options.categorical})
         features = given.pop(FEATURES, {})
-        reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
-        reason = reason or found.add("", given)
-        if reason == parsing.NOT_FINITE:
-            self.strange.append(found.wild)
-        if reason:
-            return reason
-        if found.twice():
-            return parsing.TWICE
-        alone = len(found.texts) == 1
-        texts = [(b"" if alone or name == TEXT else _raw(f"{name}^"), _raw(text)) for name, text in found.texts]
-        return _raw(_written(label)), [(_raw(name), value) for name, value in found.numbers], texts
+        names: list[tuple[bytes, float]] = []
+        texts: list[tuple[str, str]] = []
+        # A dict of features without names of its own: those outside of it must differ.
+        flat = type(features) is dict and (not features or features.keys().isdisjoint(given))
+        if not (flat and self._read_flat(features, names, texts) and self._read_flat(given, names, texts)):
+            found = _Attributes({TEXT, *options.text}, self._left_out, {*options.categorical})
+            reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
+            reason = reason or found.add("", given)
+            if reason == parsing.NOT_FINITE:
+                self.strange.append(found.wild)
+            if reason or found.twice():
+                return reason or parsing.TWICE
+            names, texts = [(_raw(name), value) for name, value in found.numbers], found.texts
+        alone = len(texts) == 1
+        heads = [(b"" if alone or name == TEXT else _raw(f"{name}^"), _raw(text)) for name, text in texts]
+        return b"" if label is None else _raw(label if type(label) is str else _written(label)), names, heads
+
+    def _read_flat(self, given: dict[str, Any], names: list[tuple[bytes, float]], texts: list[tuple[str, str]]) -> bool:
+        """Add plain values to names and texts; False at the first that needs more thought.
+
+        Names are encoded once and looked up afterwards.
+        """
+        numbers, cells = self._numbers, self._cells_seen
+        for key, value in given.items():
+            kind = type(value)
+            if kind is float or kind is int or kind is bool:
+                name = numbers.get(key)
+                if name is None:
+                    if key in self._special:
+                        return False
+                    name = numbers[key] = _raw(key)
+                if not -parsing.LARGEST_VALUE <= value <= parsing.LARGEST_VALUE:
+                    return False
+                if value:
+                    names.append((name, value))
+            elif kind is str:
+                name = cells.get((key, value))
+                if name is None:
+                    if key in self._text_keys:
+                        texts.append((key, value))
+                        continue
+                    if key in self._left_out:
+                        continue
+                    if len(cells) >= CELLS_KEPT:
+                        cells.clear()
+                    name = cells[key, value] = _raw(f"{key}={value}")
+                names.append((name, 1.0))
+            elif value is not None:
+                return False
+        return True
 
     def columns(self, source: Source) -> Columns:
         """Columns in order of first appearance; None where an object lacks the key.
@@ -195,25 +243,17 @@ class JsonLines(RowFormat):
 def _object(raw: bytes) -> dict[str, Any] | int:
     """The object in a line, or the reason for refusing it."""
     try:
-        given = json.loads(raw, object_pairs_hook=_pairs)
+        given = decode(raw)
     except UnicodeDecodeError:
         return parsing.NOT_UTF8
-    except _TwiceError:
-        return parsing.TWICE
     except (ValueError, RecursionError):
-        return parsing.NOT_JSON
+        try:  # NaN, as Python writes it, numbers beyond any float, and halves of surrogate pairs
+            given = json.loads(raw)
+        except UnicodeDecodeError:
+            return parsing.NOT_UTF8
+        except (ValueError, RecursionError):
+            return parsing.NOT_JSON
     return given if isinstance(given, dict) else parsing.NOT_AN_OBJECT
-
-
-class _TwiceError(ValueError):
-    """An object has a name twice."""
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise _TwiceError
-    return found
 
 
 def _note_values(name: str, value: Any, texts: dict[str, list[Any]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 
@@ -13,13 +12,11 @@ from linmax.io.formats.delimiters import delimiter_of
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import Work
 from linmax.io.vocabulary import Vocabulary
-from linmax.jit.compiling import address_of
 from linmax.util.lazy import LazyModule
 
 __all__ = ["VowpalWabbit"]
 
 parser = LazyModule("linmax.io.parsers.vw")
-plain = LazyModule("linmax.io.parsers.plain")
 
 
 class VowpalWabbit(LineFormat):
@@ -31,7 +28,6 @@ class VowpalWabbit(LineFormat):
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options)
         self._spaces = Vocabulary()
-        self._plain = False  # whether a line looked plain
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
@@ -44,11 +40,7 @@ class VowpalWabbit(LineFormat):
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines."""
         tables = vocabulary.names, classes.texts.names, self._spaces.names
-        needs = parser.parse_vw(block, work, *tables, _put_plain() if self._plain else 0)
-        if needs == parser.ASK_PLAIN:
-            self._plain = True
-            needs = parser.parse_vw(block, work, *tables, _put_plain())
-        return int(needs)
+        return int(parser.parse_vw(block, work, *tables))
 
     def new_prefix(self, raw: bytes, vocabulary: Vocabulary) -> None:
         """Number the namespace like its prefix, less one. The vocabulary may have others, from streams before."""
@@ -56,9 +48,3 @@ class VowpalWabbit(LineFormat):
             self._spaces.numbers([head.removesuffix(b"^") if head.endswith(b"^") else b"\0" + head])
         number = int(self._spaces.numbers([raw])[0])
         assert vocabulary.prefix(raw + b"^") == number + 1
-
-
-@cache
-def _put_plain() -> int:
-    """The address of what takes plain lines; it is compiled when the first one comes."""
-    return address_of(plain.put_plain, plain.PLAIN)

@@ -11,7 +11,6 @@ from numba import int64
 
 from linmax.io.decimals import GOOD, HARD, WILD, whole_number
 from linmax.io.name_table import NameTable, NameTableT, whole_name
-from linmax.io.parsers.plain import put_plain_row
 from linmax.io.parsing import (
     ASK_NUMBER,
     AT,
@@ -101,9 +100,9 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
         while c > 32 and c != COLON and c != COMMA and c != HASH:
             at += 1
             c = byte(block, at)
-        label, first = NO_CLASS, at + 1
+        label = NO_CLASS
         if c == COLON and state[OPEN]:
-            at = first = start
+            at = start
         elif c == COLON or c == COMMA:
             refuse(work, block, at, NO_LABEL if c == COLON else LABELS)
             continue
@@ -115,8 +114,6 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
             label = class_of(work, labels, block, start, at)
             if label < NO_CLASS:
                 return NEW_CLASS
-        if (blank(c) or first == start) and put_plain_row(work, names, block, first, HASH, label, 1.0):
-            continue
         count, wrong, weight = 0, 0, 1.0
         base, marks = at, stops(block, at, COLON, HASH)
         while True:

@@ -10,10 +10,8 @@ A quote that is not closed costs one line: the next one is read as if it stood a
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numba import int64, typeof
+from numba import int64
 
 from linmax.io.decimals import GOOD, HARD, WILD
 from linmax.io.name_table import SIZE, NameTable, NameTableT
@@ -58,24 +56,14 @@ from linmax.io.schema import MISSING, TRUTH
 from linmax.io.words import Words
 from linmax.jit.compiling import kernel
 
-__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "TEXT", "WEIGHT", "Shape", "parse_table"]
+__all__ = ["CATEGORY", "IGNORED", "LABEL", "MISSING_WORDS", "NUMERIC", "TEXT", "WEIGHT", "parse_table"]
 
 IGNORED, LABEL, NUMERIC, CATEGORY, TEXT, WEIGHT = range(6)
 KIND, PLACE, NAMED, WIDENED, IS_ID = range(5)  # what is known of a column
-QUOTE, COMMA, POINT = 34, 44, 46
+QUOTE = 34
 LONGEST_ROW = 2**20  # bytes within which a quote must be closed
 MISSING_WORDS = np.array([int.from_bytes(text.encode().ljust(8, b"\0"), "little") for text in MISSING], np.int64)
 FALSE_WORD, TRUE_WORD = (int.from_bytes(text.encode(), "little") for text in TRUTH)
-
-
-class Shape(NamedTuple):
-    """How a table is written."""
-
-    separator: int
-    comma: bool  # whether numbers have a decimal comma
-
-
-ShapeT = typeof(Shape(1, False))
 
 
 @kernel(hot=True)
@@ -109,17 +97,17 @@ def truth(scratch: np.ndarray, start: int, length: int) -> float:
 
 @kernel(hot=True)
 def read_field(
-    state: np.ndarray, block: np.ndarray, at: int, scratch: np.ndarray, put: int, shape: Shape, kind: int
+    state: np.ndarray, block: np.ndarray, at: int, scratch: np.ndarray, put: int, separator: int, kind: int
 ) -> tuple[int, int, int, int]:
     """Copy a field to the scratch: (where it ends in the block, and in the scratch; what is wrong; lines it crosses).
 
     What is wrong is a reason to refuse the row, or -MORE_BYTES when a quoted field goes on beyond the block.
     """
-    start, crossed, separator = put, 0, shape.separator
+    start, crossed = put, 0
     c = byte(block, at)
     if c != QUOTE:
         while c != separator and c != NEWLINE and c != 0:
-            scratch[put] = POINT if c == COMMA and shape.comma and (kind == NUMERIC or kind == WEIGHT) else c
+            scratch[put] = c
             put += 1
             at += 1
             c = byte(block, at)
@@ -142,8 +130,6 @@ def read_field(
             at += 1
             if byte(block, at) != QUOTE:
                 break
-        elif c == COMMA and shape.comma and (kind == NUMERIC or kind == WEIGHT):
-            c = POINT
         scratch[put] = c
         put += 1
         at += 1
@@ -161,14 +147,14 @@ def put_category(work: Work, names: NameTable, count: int, start: int, length: i
     return length + names.prefixes[prefix, SIZE]
 
 
-@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, ShapeT, int64[:, ::1], int64[::1], WordsT, int64))
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, int64, int64[:, ::1], int64[::1], WordsT, int64))
 def parse_table(
     block: np.ndarray,
     work: Work,
     names: NameTable,
     labels: NameTable,
     scratch: np.ndarray,
-    shape: Shape,
+    separator: int,
     columns: np.ndarray,
     missing: np.ndarray,
     words: Words,
@@ -186,7 +172,7 @@ def parse_table(
         at = state[AT]
         if at >= state[END]:
             return ENDED
-        while byte(block, at) == RETURN or (byte(block, at) == SPACE and shape.separator == SPACE):
+        while byte(block, at) == RETURN or (byte(block, at) == SPACE and separator == SPACE):
             at += 1
         if byte(block, at) == NEWLINE:
             finished(work, block, at)
@@ -198,7 +184,7 @@ def parse_table(
                 at += 1
             start, raw = put, at
             kind = columns[field, KIND] if field < len(columns) else IGNORED
-            at, put, wrong, crossed = read_field(state, block, at, scratch, put, shape, kind)
+            at, put, wrong, crossed = read_field(state, block, at, scratch, put, separator, kind)
             if wrong:
                 break
             lines += crossed
@@ -258,7 +244,7 @@ def parse_table(
             put += 1
             field += 1
             c = byte(block, at)
-            if shape.separator == SPACE:
+            if separator == SPACE:
                 while c == SPACE or c == RETURN:
                     at += 1
                     c = byte(block, at)

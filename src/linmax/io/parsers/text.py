@@ -1,7 +1,6 @@
 """Label and text, a tab between them; and the words of texts, with n-grams (see `linmax.io.words`).
 
-An n-gram is the words with a single space between them, a pair with a gap has " * " there. The value of each is how
-often it comes.
+An n-gram is words with a single space between them. The value of each is its number of occurrences.
 """
 
 from __future__ import annotations
@@ -38,14 +37,13 @@ from linmax.io.parsing import (
     refuse,
 )
 from linmax.io.scan import Block, byte
-from linmax.io.words import OWN, SHORTEST_WORD, SKIPPED, UNICODE, Words, words_for
+from linmax.io.words import OWN, SHORTEST_WORD, SKIPPED, Words, words_for
 from linmax.jit.compiling import JIT, caller, kernel
 
 __all__ = ["WORDS", "WordsT", "call_words", "parse_text", "put_words"]
 
-WordsT = typeof(words_for(UNICODE, 1, 0))
+WordsT = typeof(words_for(1))
 WORDS = types.UniTuple(int64, 4)(WorkT, Block, int64, Block, int64, int64, int64, WordsT)  # of `put_words`
-STAR = 42
 NO_ROOM, NO_TABLE, BAD_BYTE = -1, -2, -3  # instead of a number of tokens
 
 
@@ -154,27 +152,7 @@ def words_of(
             work.amounts[count] = 1.0
             size += length
             count += 1
-    for gap in range(1, words.skips + 1):
-        for i in range(first, first + singles - 1 - gap):
-            if count == work.amounts.size:
-                return NO_ROOM, at, size, put
-            begin = put
-            put = copied(scratch, work.tokens[i, 0], work.tokens[i, 1], put)
-            scratch[put], scratch[put + 1], scratch[put + 2] = SPACE, STAR, SPACE
-            put = copied(scratch, work.tokens[i + gap + 1, 0], work.tokens[i + gap + 1, 1], put + 3)
-            work.tokens[count, 0], work.tokens[count, 1], work.tokens[count, 2] = begin, put - begin, prefix
-            work.amounts[count] = 1.0
-            size += put - begin
-            count += 1
     return count, at, size, put
-
-
-@kernel(hot=True)
-def copied(scratch: np.ndarray, start: int, length: int, put: int) -> int:
-    """Copy bytes within the scratch; where the next ones go."""
-    for i in range(length):
-        scratch[put + i] = scratch[start + i]
-    return put + length
 
 
 @kernel(WORDS)

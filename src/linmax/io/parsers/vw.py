@@ -12,7 +12,6 @@ from numba import int64
 
 from linmax.io.decimals import GOOD, HARD, WILD, whole_number
 from linmax.io.name_table import ABSENT, NUMBER, SIZE, NameTable, NameTableT, cell, look_up, whole_name
-from linmax.io.parsers.plain import call_plain, looks_plain
 from linmax.io.parsing import (
     ASK_NUMBER,
     AT,
@@ -55,18 +54,14 @@ from linmax.io.parsing import (
 from linmax.io.scan import Block, byte, next_stop, stops
 from linmax.jit.compiling import kernel
 
-__all__ = ["ASK_PLAIN", "parse_vw"]
+__all__ = ["parse_vw"]
 
 BAR, QUOTE = 124, 39
-ASK_PLAIN = -1  # what is needed: the address of `put_plain`
 
 
-@kernel(int64(Block, WorkT, NameTableT, NameTableT, NameTableT, int64))
-def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable, spaces: NameTable, plain: int) -> int:
-    """Take lines until something is needed; returns what. ``spaces`` number the namespaces as prefixes, from 1.
-
-    ``plain`` is the address of `put_plain`; with 0 it is asked for when a line looks plain.
-    """
+@kernel(int64(Block, WorkT, NameTableT, NameTableT, NameTableT))
+def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable, spaces: NameTable) -> int:
+    """Parse lines until something is needed; returns what. ``spaces`` number the namespaces as prefixes, from 1."""
     state = work.state
     while state[ROWS] < work.labels.size:
         at = state[AT]
@@ -132,12 +127,6 @@ def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable,
         row = state[ROWS]
         work.tags[row, 0], work.tags[row, 1] = tag_from, tag_to
         at += 1
-        if blank(byte(block, at)) and looks_plain(names, block, at + 1):
-            if plain == 0:
-                return ASK_PLAIN
-            if call_plain(plain, work, names, block, at + 1, BAR, label, weight):
-                state[TAGGED] |= tag_to > tag_from
-                continue
         count, prefix, factor, room = 0, 0, 1.0, 0
         base, marks, bar = at, stops(block, at, COLON, BAR), True
         while True:

@@ -23,7 +23,6 @@ from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals
 from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.vocabulary import Vocabulary
-from linmax.io.words import WORD_KINDS
 from linmax.models.streams.model import StreamModel
 from linmax.util.checks import boolean, one_of, whole
 
@@ -101,8 +100,6 @@ def stream(
     delimiter: str | None = None,
     header: bool | None = None,
     ngrams: int | None = None,
-    skips: int | None = None,
-    words: str | None = None,
     pairs: Sequence[str] = (),
     hash_bits: int | None = None,
     rows: int = BATCH_ROWS,
@@ -131,9 +128,8 @@ def stream(
     delimiter, header
         What separates the fields of a table, recognised if not given, and whether its first line names the columns;
         if not, they are called 1, 2, ...
-    ngrams, skips, words
-        Longest run of words of a text that is an attribute (1), how many words may lie between two that are an
-        attribute together (0), and how words are recognised: "unicode", or "bytes" for ASCII only.
+    ngrams
+        Longest run of words of a text that is an attribute (1).
     pairs
         Products of attributes that are attributes as well: ``["a:b"]`` for each of a with each of b, where a and b are
         namespaces, columns, keys or attributes, or ``["all"]``. That of x and y is called ``x*y``.
@@ -181,7 +177,7 @@ def stream(
     classes = model.labels if model is not None else Classes()
     reading = {
         "label": label, "weight": weight, "ignore": ignore, "categorical": categorical, "text": text,
-        "delimiter": delimiter, "header": header, "ngrams": ngrams, "skips": skips, "words": words, "pairs": pairs,
+        "delimiter": delimiter, "header": header, "ngrams": ngrams, "pairs": pairs,
     }  # fmt: skip
     read = _reading(reading, {} if model is None else model.reading)
     pairing = Pairing(read["pairs"], vocabulary, grow) if read["pairs"] else None
@@ -215,11 +211,8 @@ def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
             raise TypeError(f"{name} must be a list of columns, got the text {given[name]!r}")
         if given[name]:
             found[name] = tuple(given[name])
-    for name, least in [("ngrams", 1), ("skips", 0)]:
-        if given[name] is not None:
-            found[name] = whole(name, given[name], least)
-    if given["words"] is not None:
-        found["words"] = one_of("words", given["words"], WORD_KINDS)
+    if given["ngrams"] is not None:
+        found["ngrams"] = whole("ngrams", given["ngrams"], 1)
     if given["header"] is not None:
         found["header"] = boolean("header", given["header"])
     if given["delimiter"] is not None:
@@ -230,7 +223,7 @@ def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
     if given["pairs"]:
         found["pairs"] = checked_pairs(given["pairs"])
     kept = {name: tuple(value) if isinstance(value, list) else value for name, value in learned.items()}
-    for name in ("ngrams", "skips", "words", "pairs"):
+    for name in ("ngrams", "pairs"):
         if learned and name in found and found[name] != kept.get(name, getattr(ReadOptions, name)):
             raise ValueError(
                 f"{name} is {found[name]!r}, but the model was learned with "
