@@ -178,21 +178,6 @@ def test_second_order_rules_mix_by_precision(rule):
     assert np.allclose(arrays(merged).weights[0][exist], pulled / together, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("rule", ["arow(full=True)", "second-order-perceptron(full=True)"])
-def test_full_matrices_mix_by_precision(rule):
-    models = [taught(rule, seed, 20) for seed in (1, 2)]
-    merged = merge(models)
-    slots = 1  # room for a product, before the matrix
-    exist = np.flatnonzero(np.diag(arrays(merged).memory[0, slots:]) > 0.0)
-    found = arrays(merged).memory[0, slots:][np.ix_(exist, exist)]
-    inverses = [np.linalg.inv(arrays(m).memory[0, slots:][np.ix_(exist, exist)]) for m in models]
-    expected = np.linalg.inv(0.5 * (inverses[0] + inverses[1]))
-    assert exist.size == 21
-    assert np.allclose(found, expected, rtol=1e-8, atol=1e-12)
-    pulled = 0.5 * sum(i @ arrays(m).weights[0, exist] for i, m in zip(inverses, models, strict=True))
-    assert np.allclose(arrays(merged).weights[0, exist], expected @ pulled, rtol=1e-7, atol=1e-10)
-
-
 def test_adaptive_rates_mix_by_precision():
     models = [taught("adagrad", seed) for seed in (1, 2)]
     roots = [np.sqrt(arrays(model).memory[0, 0]) for model in models]

@@ -63,7 +63,7 @@ def test_equals_reference_on_anything(case: Case, given: Problem, tie: str, disc
         "R(s=6, u=2)-arow(rivals=all)",
         "AR(s=6, u=2)-perceptron(rivals=all)",
         "combine(arow(rivals=all), pa, A-arow(rivals=violated), how=weighted)",
-        "stack(arow(rivals=all), A-perceptron, fusion=arow(10, start=1, inflation=0.01, full=True))",
+        "stack(arow(rivals=all), A-perceptron, fusion=arow(10, start=1, inflation=0.01))",
     ],
 )
 def test_techniques_over_rivals_equal_the_reference(learner: str) -> None:

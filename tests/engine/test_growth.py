@@ -32,8 +32,6 @@ LEARNERS = [
     "A(scale=max, fade=True)-winnow(1.3)",
     "R(s=10, u=3, budget=5)-perceptron",
     "arow",
-    "arow(full=True)",
-    "A-scw-i(full=True)",
     "arow(rivals=all)",
     "pa-ii(0.5, rivals=violated)",
     "romma",

@@ -9,7 +9,6 @@ RULES = [
     "alma(3, alpha=0.9)",
     "arow",
     "arow(0.1, rivals=all)",
-    "arow(full=True)",
     "balanced-winnow(1.2)",
     "balanced-winnow(1.2, thickness=0.01)",
     "committee(1.2)",
@@ -30,7 +29,6 @@ RULES = [
     "scw-i",
     "scw-ii",
     "second-order-perceptron",
-    "second-order-perceptron(full=True)",
     "winnow(1.2)",
     "winnow(1.1, thickness=0.02)",
 ]

@@ -13,7 +13,7 @@ from golden.record import case, digest
 FACES = ["merging"]
 HOW: dict[str, Any] = {"uniform": "uniform", "mistakes": "mistakes", "shares": [1.0, 2.0, 0.5]}
 MERGEABLE = [
-    *(text for text in learners.RULES if "full=True" not in text),
+    *learners.RULES,
     *learners.AVERAGES,
     "AR-winnow(1.2)",
     "combine(perceptron, A-winnow(1.1), alma(2))",

@@ -42,7 +42,6 @@ OTHERS = [
     "p-norm(3)",
     "alma(2.5, alpha=0.9)",
     "arow",
-    "arow(full=True)",
     "pa-ii(0.5, rivals=violated)",
     "arow(rivals=all)",
     "A-perceptron",

@@ -110,15 +110,12 @@ SITTING = [
     "R(s=10, u=3, budget=5)-perceptron",
     "AR(s=10, u=3)-alma(3)",
     "arow(rivals=all)",
-    "A-scw-i(full=True)",
+    "A-scw-i",
     "combine(perceptron, A-winnow(1.3))",
     "V(h=4, w=4, r=8, d=5)-winnow(1.3)",
     "V(h=4, w=4, r=8, d=5, scale=raw)A-perceptron",
     "V(h=4, w=4, r=8, d=5)-combine(R(s=10, u=2)-perceptron, AR(s=10, u=2)-winnow(1.2))",
 ]
-
-
-LARGE = ("wide", "A-scw-i(full=True)")
 
 
 def votes_and_words(seed: int, size: int, kind: str) -> list[tuple[dict[str, Any], str]]:
@@ -141,9 +138,7 @@ def votes_and_words(seed: int, size: int, kind: str) -> list[tuple[dict[str, Any
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [  # a matrix over "wide" would be too large
-        (text, kind) for text in SITTING for kind in ("votes", "words", "both", "wide") if (kind, text) != LARGE
-    ],
+    [(text, kind) for text in SITTING for kind in ("votes", "words", "both", "wide")],
 )
 def test_one_trial_at_a_time_changes_no_bit(text: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trial by trial in compiled code, in Python, and both in turn: longer than a path lasts, and saved within."""
@@ -389,22 +384,6 @@ def test_a_copy_goes_its_own_way(text: str) -> None:
         for instance, label in trials[30:]:
             other.learn(**instance, label=label)
         assert_same(other, learner)
-
-
-@pytest.mark.parametrize("text", ["arow(full=True)", "A-arow(full=True)", "R(s=5)-arow(full=True)"])
-def test_names_that_do_not_fit_are_not_kept(text: str) -> None:
-    learner = Learner(text, classes=["a", "b"])
-    for t in range(3):
-        learner.learn({"x": 1.0, "y": 0.5}, label="ab"[t % 2])
-    before = copy.deepcopy(learner)
-    many = {f"word {i}": 1.0 for i in range(600)}
-    with pytest.raises(ValueError, match="keeps a matrix"):
-        learner.learn(many | {"x": 1.0}, label="a")
-    assert_same(learner, before)
-    assert learner.learn({"x": 1.0}, label="b") == before.learn({"x": 1.0}, label="b")
-    with pytest.raises(ValueError, match="keeps a matrix"):
-        learner.learn(many, label="a")
-    assert_same(learner, before)
 
 
 @pytest.mark.small

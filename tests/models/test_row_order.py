@@ -26,7 +26,6 @@ RULES = [name + NEED.get(name, "") for name in rules.REGISTRY if name != "elimin
 TECHNIQUES = [
     "AR(s=10, u=3)-perceptron",
     "V(h=4, w=4, r=8, d=5)-winnow(1.3)",
-    "arow(full=True)",
     "combine(robust-softmax, A-perceptron, how=weighted)",
     "combine(softmax, naive-bayes, how=best)",
     "stack(softmax, perceptron, fusion=softmax)",

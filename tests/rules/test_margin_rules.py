@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import Learner, LinearThreshold, bounds, experts, majority_problem, rules, run
+from linmax import Learner, LinearThreshold, bounds, experts, rules, run
 from linmax.core.contract import GAUGE, SHIFT
 from linmax.jit.compiling import JIT
 from linmax.rules.romma import BASE, SQUARE
@@ -65,49 +65,7 @@ def test_the_bounds_of_pa_i_and_pa_ii(noise: float, C: float) -> None:
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("noise", [0.0, 0.1, 0.4])
-@pytest.mark.parametrize("r", [0.1, 1.0, 10.0])
-def test_the_bound_of_arow(noise: float, r: float) -> None:
-    x, y, u = noisy(2, noise)
-    wrong, changed = mistakes(rules.arow(r, full=True), x, y)
-    z = y[:, None] * x
-    extra = int(changed.sum()) - wrong
-    for scale in (0.0, 0.05, 0.2, 1.0):
-        hinge = np.maximum(0.0, 1.0 - z[changed] @ (scale * u)).sum()
-        assert wrong <= bounds.arow(scale * u, z[changed].T @ z[changed], hinge, extra, r)
-
-
-# -- matrices ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.small
-@pytest.mark.parametrize(
-    "rule",
-    [rules.arow(0.01, full=True), rules.scw_i(full=True), rules.nherd(10.0, full=True), rules.scw_ii(full=True)],
-    ids=str,
-)
-def test_a_matrix_stays_symmetric_and_positive(rule: Any) -> None:
-    data = majority_problem(trials=4 * TRIALS, noise=0.2, seed=1)
-    machine = run(rule, experts(votes=data.votes), data.labels).model
-    size = machine.engine.state.weights.shape[1]
-    matrix = machine.engine.state.memory[0, 1 : 1 + size]
-    assert np.array_equal(matrix, matrix.T)
-    exists = np.diag(matrix) > 0.0
-    assert exists.sum() == len(machine.weights.arrays.flat)
-    assert np.linalg.eigvalsh(matrix[exists][:, exists]).min() > 0.0
-
-
-@pytest.mark.small
-def test_a_matrix_has_a_limit() -> None:
-    votes = np.zeros((2, 600), int)
-    with pytest.raises(ValueError, match=r"arow\(full=True\) keeps a matrix of 60\d x 60\d .*512 x 512 is the limit"):
-        run("arow(full=True)", experts(votes=votes, classes=range(3)), [0, 1])
-    machine = run("arow(full=True)", experts(votes=votes[:, :500], classes=range(3), thresholds=False), [0, 1]).model
-    assert machine.updates == 2
-
-
-@pytest.mark.small
-@pytest.mark.parametrize("rule", ["arow(full=True)", "arow", "scw-i(full=True)", "second-order-perceptron(full=True)"])
+@pytest.mark.parametrize("rule", ["arow", "scw-i", "second-order-perceptron"])
 def test_attributes_that_appear_later_had_always_been_there(rule: str) -> None:
     rng = np.random.default_rng(4)
     rows = [{f"a{j}": float(v) for j, v in enumerate(rng.uniform(-1, 1, 2 + t // 10)) if v > -0.5} for t in range(40)]
@@ -177,12 +135,11 @@ def test_adagrad_and_ftrl_pass_over_zeros() -> None:
     "learner",
     [
         "arow(0.5)",
-        "arow(full=True)",
         "romma",
         "scw-ii(rivals=violated)",
         "arow(0.1, rivals=all)",
         "A(scale=max, fade=True)R(s=8, u=3, budget=4)-winnow(1.2)",
-        "stack(pa-i, arow(rivals=all), fusion=arow(10, start=1, inflation=0.0001, full=True))",
+        "stack(pa-i, arow(rivals=all), fusion=arow(10, start=1, inflation=0.0001))",
     ],
 )
 def test_saved_and_continued(learner: str, tmp_path: Path) -> None:
@@ -211,7 +168,6 @@ BAD = [
     (lambda: rules.arow(-1), ValueError, "r must be > 0, got -1; try 1"),
     (lambda: rules.arow(start="x"), TypeError, "start must be a number, got 'x'"),
     (lambda: rules.arow(inflation=-1), ValueError, "inflation must be >= 0, got -1; try 0"),
-    (lambda: rules.arow(full="yes"), TypeError, "full must be True or False, got 'yes'"),
     (lambda: rules.nherd(0), ValueError, "C must be > 0, got 0; try 1"),
     (lambda: rules.scw_i(0.5), ValueError, "eta must be between 0.5 and 1, got 0.5; try 0.9"),
     (lambda: rules.scw_ii(1), ValueError, "eta must be between 0.5 and 1, got 1.0; try 0.9"),

@@ -23,7 +23,7 @@ def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
     return (1.0 - margin) * b, b
 
 
-def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0, full: bool = False) -> Rule:
+def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0) -> Rule:
     """AROW: a step towards margin 1 along Sz, where S holds the variance of each weight, 1 at first.
 
     If w.z < 1: with b = 1/(z'Sz + r), w <- w + (1 - w.z) b Sz and S <- S - b Sz (Sz)', of which the diagonal is kept.
@@ -35,10 +35,8 @@ def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0, full: bool 
     start
         Weight of a coordinate never seen.
     inflation
-        Added to the variances at each update (of the coordinates in z, without ``full``), so that the rule does not
+        Added to the variances at each update (of the coordinates in z), so that the rule does not
         stop learning. A coordinate that appears later starts without it.
-    full
-        Keep all of S, for up to 512 coordinates.
 
     Notes
     -----
@@ -64,6 +62,5 @@ def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0, full: bool 
         {"r": r, "start": start, "inflation": inflation},
         {"r": 1.0, "start": 0.0, "inflation": 0.0},
         Gain(gain, (r,), reach=1.0, inflation=inflation),
-        full,
-        start=start,
+        start,
     )

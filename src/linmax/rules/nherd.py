@@ -23,7 +23,7 @@ def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
     return (1.0 - margin) / (v + 1.0 / C), (C * C * v + 2.0 * C) / (1.0 + C * v) ** 2
 
 
-def nherd(C: float = 1.0, full: bool = False) -> Rule:
+def nherd(C: float = 1.0) -> Rule:
     """NHERD: as `arow`, but the variances fall about twice as fast.
 
     If w.z < 1: with v = z'Sz, w <- w + (1 - w.z) Sz / (v + 1/C) and S <- S - (C^2 v + 2C)/(1 + C v)^2 Sz (Sz)', of
@@ -33,8 +33,6 @@ def nherd(C: float = 1.0, full: bool = False) -> Rule:
     ----------
     C
         Aggressiveness, > 0.
-    full
-        Keep all of S, for up to 512 coordinates.
 
     References
     ----------
@@ -49,4 +47,4 @@ def nherd(C: float = 1.0, full: bool = False) -> Rule:
     True
     """
     C = positive("C", C, 1.0)
-    return second_order("nherd", {"C": C}, {"C": 1.0}, Gain(gain, (C,), reach=1.0), full)
+    return second_order("nherd", {"C": C}, {"C": 1.0}, Gain(gain, (C,), reach=1.0))

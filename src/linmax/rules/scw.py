@@ -52,7 +52,7 @@ def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
     return a, shrinkage(a, v, phi)
 
 
-def scw_i(eta: float = 0.9, C: float = 1.0, full: bool = False) -> Rule:
+def scw_i(eta: float = 0.9, C: float = 1.0) -> Rule:
     """SCW-I: soft confidence-weighted learning, no step larger than C.
 
     With v = z'Sz, m = w.z, psi = 1 + phi^2/2, xi = 1 + phi^2: if m < phi sqrt(v), then
@@ -65,8 +65,6 @@ def scw_i(eta: float = 0.9, C: float = 1.0, full: bool = False) -> Rule:
         Confidence wanted, between .5 and 1.
     C
         Aggressiveness, > 0: small for noisy labels.
-    full
-        Keep all of S, for up to 512 coordinates.
 
     Notes
     -----
@@ -85,10 +83,10 @@ def scw_i(eta: float = 0.9, C: float = 1.0, full: bool = False) -> Rule:
     >>> int(trace.mistakes[-1]) < 60
     True
     """
-    return _scw("scw_i", eta, C, 0.0, full)
+    return _scw("scw_i", eta, C, 0.0)
 
 
-def scw_ii(eta: float = 0.9, C: float = 1.0, full: bool = False) -> Rule:
+def scw_ii(eta: float = 0.9, C: float = 1.0) -> Rule:
     """SCW-II: as `scw_i`, with every step made shorter instead of the largest.
 
     With n = v + 1/(2C):
@@ -100,8 +98,6 @@ def scw_ii(eta: float = 0.9, C: float = 1.0, full: bool = False) -> Rule:
         Confidence wanted, between .5 and 1.
     C
         Aggressiveness, > 0: small for noisy labels.
-    full
-        Keep all of S, for up to 512 coordinates.
 
     References
     ----------
@@ -113,13 +109,13 @@ def scw_ii(eta: float = 0.9, C: float = 1.0, full: bool = False) -> Rule:
     >>> str(linmax.rules.scw_ii(0.8, C=0.1))
     'scw-ii(eta=0.8, C=0.1)'
     """
-    return _scw("scw_ii", eta, C, 1.0, full)
+    return _scw("scw_ii", eta, C, 1.0)
 
 
-def _scw(name: str, eta: float, C: float, squared: float, full: bool) -> Rule:
+def _scw(name: str, eta: float, C: float, squared: float) -> Rule:
     eta, C = finite("eta", eta), positive("C", C, 1.0)
     if not 0.5 < eta < 1.0:
         raise ValueError(f"eta must be between 0.5 and 1, got {eta!r}; try 0.9")
     values = (NormalDist().inv_cdf(eta), C, squared)
     steps = Gain(gain, values, reach=math.inf)
-    return second_order(name, {"eta": eta, "C": C}, {"eta": 0.9, "C": 1.0}, steps, full)
+    return second_order(name, {"eta": eta, "C": C}, {"eta": 0.9, "C": 1.0}, steps)

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import GAIN, STEP, Part, Rule
+from linmax.core.contract import STEP, Part, Rule
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_memory
-from linmax.rules.second_order import Gain, second_order
-from linmax.util.checks import boolean, positive
+from linmax.util.checks import positive
 
 __all__ = ["second_order_perceptron"]
 
@@ -40,22 +39,13 @@ def step(
     return changed
 
 
-@kernel(GAIN)
-def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
-    """The same with S = A^-1 in full, by the formula of Sherman and Morrison."""
-    if margin > 0.0:
-        return 0.0, 0.0
-    b = 1.0 / (1.0 + v)
-    return (1.0 - margin) * b, b
-
-
 def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
-    """A and y are mixed (in full: `second_order.mix_by_variance`)."""
+    """Mix A and y."""
     mix_memory(parts, shares, target)
     target.weights[:] = target.memory[1] / target.memory[0]
 
 
-def second_order_perceptron(a: float = 1.0, full: bool = False) -> Rule:
+def second_order_perceptron(a: float = 1.0) -> Rule:
     """The second-order Perceptron in a form that lifts to many classes.
 
     If w.z <= 0: A <- A + zz', y <- y + z, w = A^-1 y, with A = a I at first; the diagonal of A is kept.
@@ -64,8 +54,6 @@ def second_order_perceptron(a: float = 1.0, full: bool = False) -> Rule:
     ----------
     a
         > 0; the larger, the more it is like the Perceptron.
-    full
-        Keep all of A, for up to 512 coordinates.
 
     Notes
     -----
@@ -86,7 +74,4 @@ def second_order_perceptron(a: float = 1.0, full: bool = False) -> Rule:
     True
     """
     a = positive("a", a, 1.0)
-    name, defaults = "second_order_perceptron", {"a": 1.0, "full": False}
-    if boolean("full", full):
-        return second_order(name, {"a": a}, defaults, Gain(gain, (), reach=0.0), True, variance=1.0 / a)
-    return Rule(name, {"a": a, "full": False}, step, slots=(a, 0.0), mix=mix, defaults=defaults)
+    return Rule("second_order_perceptron", {"a": a}, step, slots=(a, 0.0), mix=mix, defaults={"a": 1.0})
