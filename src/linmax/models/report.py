@@ -1,11 +1,15 @@
-"""Reports of a fusion: for programs (plain numbers), the terminal (rich) and the browser (one HTML page)."""
+"""Reports of a fusion: plain numbers for programs, and sections for people.
+
+A report is a list of `Section`s of `Line`s, `Grid`s, `Chart`s and `HeatMap`s. Two renderers show them: `_printed` for
+the terminal (rich), which leaves out drawings, and `_page` for the browser (one HTML page).
+"""
 
 from __future__ import annotations
 
 import io
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -18,36 +22,91 @@ import numpy as np
 from linmax.bounds import adaptive_coverage
 from linmax.engine.coverage import COVERAGES, LEVEL_STEPS
 from linmax.models.asking import VoterPanels, order_by_worth, panel_of
-from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Comparison, Rival, Tally
+from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Comparison, Tally
 from linmax.models.model import Model
 from linmax.models.reliability import Reliability
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
-    from rich.table import Table
-    from rich.text import Text
 
 __all__ = ["Change", "Details", "Explanation", "Report", "Side", "Voter", "bar"]
 
 BAR, SHORT_BAR = 20, 12  # characters
-COVERAGE = 0.9  # of the prediction sets that are told of
+COVERAGE = 0.9  # of the prediction sets in a report
 LEVEL_STEP = float(LEVEL_STEPS[COVERAGES == COVERAGE][0])  # by which their levels move
 TABLE_ROWS = 30  # voters, or values of side columns, in a table
 VOTERS_NAMED = 3  # voters named beside a value of a side column
 TEXT_WIDTH = 120  # of str()
-VERDICT_COLOURS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
+VERDICT_COLORS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
 STRETCHES = 40  # in which accuracy over time is shown
-CHANGE_ERRORS = 3.5  # standard errors by which a voter's accuracy must have changed to be told of
-VOTERS_SHOWN = 40  # rows of a table of voters
-MAPPED = 12  # voters whose errors are compared
-PAIRS = 5  # of voters that are most alike
-RIVAL_NAMES = {
-    "best_voter": "the best voter in hindsight",
-    "best_so_far": "the best voter so far",
-    "best_lately": "the best voter lately",
-    "logit": "the conditional logit",
-}
-FOLLOWERS = ("best_so_far", "best_lately")  # rivals that follow one voter or another
+CHANGE_ERRORS = 3.5  # standard errors by which a voter's accuracy must have changed to be reported
+MAPPED = 12  # voters whose errors are compared in a heat map
+PAIRS = 5  # most similar pairs of voters
+WIDE, HIGH = 720, 300  # of a chart
+LEFT, RIGHT, TOP, BOTTOM = 60, 14, 14, 44
+
+
+# -- parts of a report --------------------------------------------------------------------------------------------
+
+
+class Line:
+    """A paragraph: one text in one style, or several (text, style) spans."""
+
+    def __init__(self, text: str, style: str = "", *spans: tuple[str, str]) -> None:
+        self.spans = ((text, style), *spans)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of this share of its column."""
+
+    share: float
+    style: str
+    width: int = BAR
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. Columns named in ``numbers`` are set to the right; ``rare`` ones are hidden on a narrow page."""
+
+    headings: Sequence[str]
+    numbers: Sequence[str]
+    rows: Sequence[Sequence[Line | Bar]]
+    rare: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over x, with shares of 1 on the vertical axis; ``about`` describes it to readers who do not see it."""
+
+    x: Sequence[float] | np.ndarray
+    lines: Mapping[str, Sequence[float] | np.ndarray]
+    about: str
+    below: str
+    dots: bool = False
+    square: bool = False
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A table of correlations."""
+
+    names: Sequence[str]
+    table: np.ndarray
+
+
+Part = Line | Grid | Chart | HeatMap
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands below it; ``details`` are for the page only."""
+
+    title: str
+    parts: Sequence[Part]
+    details: bool = False
+
+
 STYLE = """
 :root{--paper:#fff;--ink:#1c2127;--soft:#5c6670;--rule:#dde2e7;--card:#f5f7f9;--c0:#0b62c4;--c1:#b85c00;--c2:#6b7480;
 --c3:#2b8a3e;--good:#1d7a34;--bad:#b3261e;--warm:200,80,20;--cold:30,100,190;color-scheme:light dark}
@@ -58,10 +117,7 @@ STYLE = """
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 main{max-width:52rem;margin:0 auto;padding:1.5rem 1rem 3rem}h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .6rem}
 h2{font-size:1.15rem;margin:2.2rem 0 .4rem;padding-top:1rem;border-top:1px solid var(--rule)}p{margin:.4rem 0}
-.soft,figcaption,footer{color:var(--soft);font-size:.9rem}.tiles{display:grid;gap:.7rem;margin:1rem 0;
-grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr))}.tile{background:var(--card);border-radius:.6rem;
-padding:.7rem .9rem}.tile b{display:block;font-size:1.5rem;line-height:1.2}
-.tile span{color:var(--soft);font-size:.85rem;overflow-wrap:anywhere}
+.dim,footer{color:var(--soft);font-size:.9rem}
 svg{width:100%;height:auto;display:block}svg text{fill:var(--soft);font-size:12px}.grid{stroke:var(--rule)}
 .line{fill:none;stroke-width:2}.line.c0{stroke-width:3}.ideal{stroke:var(--soft);stroke-dasharray:4 4}
 .c0{stroke:var(--c0)}.c1{stroke:var(--c1)}.c2{stroke:var(--c2)}.c3{stroke:var(--c3)}.line.c2{stroke-dasharray:2 3}
@@ -77,24 +133,47 @@ background:var(--c0);border-radius:.15rem;min-width:1px;vertical-align:middle}.b
 td.wide{width:35%;text-align:left}th.names,td.names{text-align:left;white-space:normal}
 .heat td{text-align:center;padding:.2rem .3rem;font-size:.78rem}.heat th{font-size:.78rem;
 font-weight:500}.warm{background:rgba(var(--warm),calc(var(--s)*.75))}.cold{background:rgba(var(--cold),calc(var(--s)*.75))}
-tr.chosen td{font-weight:700}.beats{color:var(--good)}.loses{color:var(--bad)}footer{margin-top:2.5rem;
+.bold{font-weight:700}.green{color:var(--good)}.red{color:var(--bad)}.yellow{color:var(--c1)}footer{margin-top:2.5rem;
 border-top:1px solid var(--rule);padding-top:.8rem}
 @media screen and (max-width:30rem){.wide,.rare{display:none}h1{font-size:1.3rem}svg text{font-size:19px}
 th,td{padding:.25rem .2rem}th{white-space:normal;vertical-align:bottom}.heat td{padding:.2rem .1rem}
-.heat th:first-child{min-width:6rem}}
+th:first-child,td:first-child{min-width:6rem}}
 @media print{@page{margin:1.6cm 1.5cm}:root{--ink:#000;--soft:#444;--rule:#bbb;color-scheme:light}
 body{font-size:10.5pt}main{max-width:none;padding:0}h1,h2,thead,h2+p,p:has(+svg),p:has(+.scroll),tr:nth-child(-n+3){break-after:avoid}
 tr:nth-last-child(-n+2){break-before:avoid}
 h2{margin-top:1.2rem;padding-top:.6rem}p{orphans:3;widows:3}
-figure,svg,tr,.tile,.legend,.heat{break-inside:avoid}thead{display:table-header-group}.scroll{overflow:visible}
-svg{max-height:8cm}svg+.legend,figcaption{break-before:avoid}.tile{border:1px solid var(--rule)}
+svg,tr,.legend,.heat{break-inside:avoid}thead{display:table-header-group}.scroll{overflow:visible}
+svg{max-height:8cm}svg+.legend{break-before:avoid}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
-WIDE, HIGH = 720, 300
-LEFT, RIGHT, TOP, BOTTOM = 60, 14, 14, 44
 
 
-# -- what a report holds ----------------------------------------------------------------------------------------------
+def bar(share: float, width: int = BAR, *, ascii_only: bool = False) -> str:
+    """A bar of this share of the width, in eighths of a character where the terminal has them; hollow if negative.
+
+    Examples
+    --------
+    >>> bar(0.5, 8), bar(0.19, 8), bar(0.5, 8, ascii_only=True), bar(-0.5, 8), bar(-0.5, 8, ascii_only=True)
+    ('████', '█▌', '####', '░░░░', '----')
+    """
+    negative, share = share < 0.0, min(abs(share), 1.0)
+    if ascii_only or negative:
+        drawn = ("-" if ascii_only else "░") if negative else "#"
+        return drawn * max(round(share * width), int(negative))
+    whole, eighths = divmod(round(share * width * 8), 8)
+    return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths]
+
+
+class _Shown:
+    """Text as rich would print it, without colours."""
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        screen = Console(file=io.StringIO(), width=TEXT_WIDTH, color_system=None, highlight=False)
+        screen.print(self)
+        assert isinstance(screen.file, io.StringIO)
+        return "\n".join(line.rstrip() for line in screen.file.getvalue().splitlines()).strip("\n")
 
 
 @dataclass(frozen=True)
@@ -205,33 +284,80 @@ class Details:
                 found.append(best[1])
         return tuple(sorted(found, key=lambda change: -abs(change.after - change.before)))
 
+    def over_time(self) -> Section:
+        """Accuracy of the fusion and its baselines over the trials."""
+        smooth = {
+            name: np.convolve(np.pad(line, 2, mode="edge"), np.full(5, 0.2), mode="valid")
+            for name, line in self.curves.items()
+        }
+        middles = (self.times[1:] + self.times[:-1]) / 2.0
+        about = "accuracy of the fusion and of what it is compared with, over the trials"
+        note = Line("Share of right answers, smoothed over neighboring stretches of trials.", "dim")
+        return Section("Accuracy over time", [Chart(middles, smooth, about, "trial"), note], details=True)
 
-def bar(share: float, width: int = BAR, *, ascii_only: bool = False) -> str:
-    """A bar of this share of the width, in eighths of a character where the terminal has them; hollow if negative.
+    def sections(self, order: Sequence[str]) -> Iterator[Section]:
+        """What the page shows beyond the terminal; ``order`` are the voters, the largest weight first."""
+        if self.independent is not None:
+            yield self._alike(order)
+        if self.panel is not None:
+            yield self._enough(self.panel)
+        if not self.changes:
+            parts: list[Part] = [Line("No voter's accuracy has changed beyond what chance explains.")]
+        else:
+            rows = [
+                [Line(c.voter), Line(f"{c.trial:,}"), Line(_percent(c.before)), Line(_percent(c.after))]
+                for c in self.changes[:TABLE_ROWS]
+            ]
+            headings = ["voter", "about trial", "right before", "right after"]
+            parts = [Grid(headings, headings[1:], rows)]
+        yield Section("What changed, and when", parts, details=True)
 
-    Examples
-    --------
-    >>> bar(0.5, 8), bar(0.19, 8), bar(0.5, 8, ascii_only=True), bar(-0.5, 8), bar(-0.5, 8, ascii_only=True)
-    ('████', '█▌', '####', '░░░░', '----')
-    """
-    negative, share = share < 0.0, min(abs(share), 1.0)
-    if ascii_only or negative:
-        drawn = ("-" if ascii_only else "░") if negative else "#"
-        return drawn * max(round(share * width), int(negative))
-    whole, eighths = divmod(round(share * width * 8), 8)
-    return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths]
+    def _alike(self, order: Sequence[str]) -> Section:
+        place = {name: i for i, name in enumerate(self.voters)}
+        chosen = [place[name] for name in order[:MAPPED] if name in place]
+        upper = np.triu(np.nan_to_num(self.likeness, nan=-2.0), 1) - 3.0 * np.tri(len(self.voters))
+        pairs = [np.unravel_index(i, upper.shape) for i in np.argsort(-upper, axis=None)[:PAIRS]]
+        rows = [
+            [Line(f"{self.voters[i]} and {self.voters[j]}"), Line(f"{self.likeness[i, j]:.2f}")]
+            for i, j in pairs
+            if np.isfinite(self.likeness[i, j])
+        ]
+        text = (
+            "Voters that err together say the same thing twice. By the mean correlation of their errors the "
+            f"{len(self.voters)} voters amount to "
+        )
+        headings = ["most alike", "correlation of errors"]
+        parts: list[Part] = [
+            Line(text, "", (f"{self.independent:.1f}", "bold"), (" independent ones.", "")),
+            Grid(headings, headings[1:], rows),
+            Line(f"Of the heaviest {len(chosen)}; 1 is always together, 0 independent.", "dim"),
+            HeatMap([self.voters[i] for i in chosen], self.likeness[np.ix_(chosen, chosen)]),
+        ]
+        return Section("How alike their errors are", parts, details=True)
+
+    def _enough(self, panel: VoterPanels) -> Section:
+        best, last = panel.enough(), panel[len(panel) - 1]
+        spans: list[tuple[str, str]] = [(" voters", "")]
+        if self.costs is not None:
+            spans += [(", at a cost of ", ""), (f"{best.cost:g}", "bold"), (f" of {last.cost:g} a trial,", "")]
+        reached = (
+            f" reach {_percent(best.accuracy)} alone, all together {_percent(last.accuracy)}, on the last "
+            f"{panel.trials:,} such trials."
+        )
+        summary = Line(f"{len(best.voters)} of {len(self.voters)}", "bold", *spans, (reached, ""))
+        sizes, accuracy = [len(line.voters) for line in panel], {"accuracy": [line.accuracy for line in panel]}
+        rows, known = [], 0
+        for line in panel:
+            added, more = ", ".join(line.voters[known:][:VOTERS_NAMED]), len(line.voters) - known - VOTERS_NAMED
+            known, style = len(line.voters), "bold" if line is best else ""
+            cells = [added + (f" and {more} more" if more > 0 else ""), f"{known}", f"{line.cost:g}"]
+            rows.append([Line(cell, style) for cell in (*cells, _percent(line.accuracy))])
+        headings = ["and", "voters", "calls a trial" if self.costs is None else "cost a trial", "right alone"]
+        chart = Chart(sizes, accuracy, "accuracy by voters", "voters", dots=True)
+        return Section("How few are enough", [summary, chart, Grid(headings, headings[1:], rows)], details=True)
 
 
-class _Shown:
-    """Text as rich would print it, without colours."""
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        screen = Console(file=io.StringIO(), width=TEXT_WIDTH, color_system=None, highlight=False)
-        screen.print(self)
-        assert isinstance(screen.file, io.StringIO)
-        return "\n".join(line.rstrip() for line in screen.file.getvalue().splitlines()).strip("\n")
+# -- the report ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -307,7 +433,7 @@ class Report(_Shown):
         from linmax.util.outputs import check_output, replace_file
 
         check_output(path)
-        replace_file(Path(path), page_of(self).encode())
+        replace_file(Path(path), _page(self).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""
@@ -336,150 +462,150 @@ class Report(_Shown):
             found["by"] = {side.name: {"trials": side.trials, "weights": dict(side.weights)} for side in self.sides}
         return found
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        del console
+    def sections(self) -> list[Section]:
+        """The report in its order of reading."""
+        found = []
         if self.online.trials:
             learned = f"On-line: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
-            yield from _compared(learned, "best voter so far", self.learner, self.online, options.ascii_only)
+            found.append(_compared(learned, "best voter so far", self.learner, self.online))
         else:
-            yield from _unlabelled(self.unlabelled)
+            found.append(
+                Section("No label yet", [Line(f"How often the fusion is right is not known; {self.unlabelled}.")])
+            )
         if self.test is not None:
-            held = f"Held out: {_counted(self.test.trials, 'trial')}"
-            yield from _compared(held, "best voter on-line", self.learner, self.test, options.ascii_only)
-        yield from self._probabilities()
-        yield from self._weights(options.ascii_only)
+            held_out = f"Held out: {_counted(self.test.trials, 'trial')}"
+            found.append(_compared(held_out, "best voter on-line", self.learner, self.test))
+        if self.details is not None and len(self.details.times) > 2:
+            found.append(self.details.over_time())
+        probabilities = self._probabilities()
+        if probabilities.parts:
+            found.append(probabilities)
+        found.append(self._voters())
+        if any(side.weights for side in self.sides):
+            found.append(self._sides())
+        if self.online.trials or self.test is not None:
+            note = Line("An abstention counts as a mistake; ties of plurality go to the first class.", "dim")
+            found[-1] = Section(found[-1].title, [*found[-1].parts, note])
+        if self.details is not None:
+            found += self.details.sections([voter.name for voter in self.voters])
+        return found
 
-    def _probabilities(self) -> Iterator[RenderableType]:
-        """What the probabilities and prediction sets were worth."""
-        from rich.text import Text
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        del console
+        yield from _printed([section for section in self.sections() if not section.details], options.ascii_only)
 
-        told = []
-        for judged, where in ((self.reliability, "Last"), (self.test_reliability, "Held-out")):
-            if judged is not None:
-                error, chance = _percent(judged.calibration_error), _percent(judged.by_chance)
-                told.append(
-                    f"{where} {_counted(judged.trials, 'trial')}: log loss {judged.log_loss:.3f}, calibration error "
-                    f"{error} (about {chance} by chance alone)"
+    def _probabilities(self) -> Section:
+        """How reliable the probabilities and prediction sets are."""
+        parts: list[Part] = []
+        for found, where in ((self.reliability, "Last"), (self.test_reliability, "Held-out")):
+            if found is not None:
+                error, chance = _percent(found.calibration_error), _percent(found.by_chance)
+                parts.append(
+                    Line(
+                        f"{where} {_counted(found.trials, 'trial')}: log loss {found.log_loss:.3f}, calibration error "
+                        f"{error} (about {chance} by chance alone)"
+                    )
                 )
         if COVERAGE in self.coverage:
-            held = _percent(self.coverage[COVERAGE])
             off = adaptive_coverage(self.online.trials, LEVEL_STEP, 1.0 - COVERAGE)
-            told.append(
-                f"Sets for a coverage of {_percent(COVERAGE)} held the label in {held} of all trials (never more than "
-                f"{_percent(min(off, COVERAGE))} off, whatever changes)"
+            parts.append(
+                Line(
+                    f"Sets for a coverage of {_percent(COVERAGE)} held the label in "
+                    f"{_percent(self.coverage[COVERAGE])} of all trials (never more than "
+                    f"{_percent(min(off, COVERAGE))} off, whatever changes)"
+                )
             )
-        if told:
-            yield Text("Probabilities", style="bold")
-            yield from map(Text, told)
-            yield Text("")
+        shown = self.test_reliability or self.reliability
+        if shown is not None and len(shown.bins) > 1:
+            right = {"right": [part.accuracy for part in shown.bins]}
+            about, below = "share of right answers by stated confidence", "stated confidence"
+            x = [part.confidence for part in shown.bins]
+            parts.append(Chart(x, right, about, below, dots=True, square=True))
+        return Section("Probabilities", parts)
 
-    def _weights(self, ascii_only: bool) -> Iterator[RenderableType]:
-        from rich.text import Text
-
-        yield Text("Voters", style="bold")
+    def _voters(self) -> Section:
+        parts: list[Part] = []
         if not any(voter.weight is not None for voter in self.voters):
-            yield Text(f"{self.learner} has no single weight for each voter.", style="dim")
-        shown = _grid(["", "weight", "", "accuracy", "speaks"], ["weight", "accuracy", "speaks"], ascii_only)
+            parts.append(Line(f"{self.learner} has no single weight for each voter.", "dim"))
         largest = max((abs(voter.weight or 0.0) for voter in self.voters), default=0.0) or 1.0
+        rows: list[list[Line | Bar]] = []
         for voter in self.voters[:TABLE_ROWS]:
-            weight = voter.weight or 0.0
-            cells = [
-                Text(voter.name),
-                Text("" if voter.weight is None else _percent(weight)),
-                Text(bar(weight / largest, ascii_only=ascii_only), style="cyan" if weight >= 0.0 else "red"),
-                Text(_percent(voter.accuracy) if self.online.trials else ""),
-                Text(f"{voter.spoke:.0%}".replace("%", " %") if self.online.trials else ""),
-            ]
-            shown.add_row(*cells)
-        yield shown
-        if len(self.voters) > TABLE_ROWS:
-            yield Text(f"and {_counted(len(self.voters) - TABLE_ROWS, 'more voter')} with less weight", style="dim")
+            weight, counted = voter.weight or 0.0, bool(self.online.trials)
+            rows.append(
+                [
+                    Line(voter.name),
+                    Line("" if voter.weight is None else _percent(weight)),
+                    Bar(weight / largest, "cyan" if weight >= 0.0 else "red"),
+                    Line(_percent(voter.accuracy) if counted else ""),
+                    Line(f"{voter.spoke:.0%}".replace("%", " %") if counted else ""),
+                ]
+            )
+        numbers = ["weight", "accuracy", "speaks"]
+        parts.append(Grid(["", "weight", "", "accuracy", "speaks"], numbers, rows, rare=["speaks"]))
+        parts += _rest(len(self.voters), "more voter", "with less weight")
         if self.normalisations:
-            told = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalisations.items())
-            yield Text(f"Weight by normalisation: {told}")
-        if any(side.weights for side in self.sides):
-            yield from self._sides(ascii_only)
-        if self.online.trials or self.test is not None:
-            yield Text("An abstention counts as a mistake; ties of plurality go to the first class.", style="dim")
+            shares = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalisations.items())
+            parts.append(Line(f"Weight by normalisation: {shares}"))
+        return Section("Voters", parts)
 
-    def _sides(self, ascii_only: bool) -> Iterator[RenderableType]:
-        from rich.text import Text
-
-        yield Text("")
-        yield Text("Weights by value; those above are their means", style="bold")
-        shown = _grid(["", "trials", "heaviest"], ["trials"], ascii_only)
+    def _sides(self) -> Section:
+        rows = []
         for side in self.sides[:TABLE_ROWS]:
-            heaviest = ", ".join(f"{name} {_percent(w)}" for name, w in list(side.weights.items())[:VOTERS_NAMED])
-            shown.add_row(Text(side.name), Text(f"{side.trials:,d}"), Text(heaviest))
-        yield shown
-        if len(self.sides) > TABLE_ROWS:
-            yield Text(f"and {_counted(len(self.sides) - TABLE_ROWS, 'more value')} with fewer trials", style="dim")
+            largest = ", ".join(f"{name} {_percent(w)}" for name, w in list(side.weights.items())[:VOTERS_NAMED])
+            rows.append([Line(side.name), Line(f"{side.trials:,d}"), Line(largest)])
+        grid = Grid(["", "trials", "heaviest"], ["trials"], rows)
+        rest = _rest(len(self.sides), "more value", "with fewer trials")
+        return Section("Weights by value; those above are their means", [grid, *rest])
 
 
-def _unlabelled(told: str) -> Iterator[RenderableType]:
-    """In the place of a comparison before the first label; ``told`` says what is known of the voters."""
-    from rich.text import Text
-
-    yield Text("No label yet", style="bold")
-    yield Text(f"How often the fusion is right is not known; {told}.")
-    yield Text("")
-
-
-def _compared(
-    title: str, leading: str, learner: str, comparison: Comparison, ascii_only: bool
-) -> Iterator[RenderableType]:
-    """Title, table with bars, and the sentence that says who won."""
-    from rich.text import Text
-
-    best, other = comparison.rivals["best_voter"], comparison.rivals["best_so_far"]
+def _compared(title: str, leading: str, learner: str, comparison: Comparison) -> Section:
+    """The fusion and its baselines, the most accurate first, and a sentence that says which one won."""
+    rivals = comparison.rivals
+    best, other, recent = rivals["best_voter"], rivals["best_so_far"], rivals["best_lately"]
     named = {"fusion": f"fusion, {learner}", "best_voter": f"best voter, {best.name}", "plurality": "plurality"}
     spoken = {"best_voter": f"the best voter ({best.name})", "plurality": "plurality"}
     if (best.name, best.wins, best.losses) != (other.name, other.wins, other.losses):
         named["best_so_far"], spoken["best_so_far"] = leading, f"the {leading}"
-    recent = comparison.rivals["best_lately"]
     if all((recent.wins, recent.losses) != (rival.wins, rival.losses) for rival in (best, other)):
         named["best_lately"], spoken["best_lately"] = "best voter lately", "the best voter lately"
-    if "soft_voting" in comparison.rivals:
+    if "soft_voting" in rivals:
         named["soft_voting"] = spoken["soft_voting"] = "soft voting"
-    if "logit" in comparison.rivals:
-        named["logit"] = comparison.rivals["logit"].name
+    if "logit" in rivals:
+        named["logit"] = rivals["logit"].name
         spoken["logit"] = f"the {named['logit']}".replace(", last", " of the last")
-    numbers = ("accuracy", "fusion leads by (95 %)")
-    shown = _grid(["", numbers[0], "", numbers[1]], numbers, ascii_only)
+    rows: list[list[Line | Bar]] = []
     for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):
         if key not in named:
             continue
-        style = "bold" if key == "fusion" else ""
-        drawn = bar(accuracy, SHORT_BAR, ascii_only=ascii_only)
-        cells = [Text(named[key], style), Text(_percent(accuracy), style), Text(drawn, "cyan" if style else "blue")]
+        style, lead = "bold" if key == "fusion" else "", Line("")
         if key != "fusion":
-            rival = comparison.rivals[key]
-            cells.append(Text(f"{100.0 * rival.difference:+.1f}", VERDICT_COLOURS[rival.verdict]))
-            cells[-1].append(f" ({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})", "default")
-        shown.add_row(*cells)
-    yield Text(title, style="bold")
-    yield shown
-    yield _sentence(comparison.rivals, spoken)
-    yield Text("")
-
-
-def _sentence(rivals: Mapping[str, Rival], spoken: Mapping[str, str]) -> Text:
-    """Who won, and by how much, in words."""
-    from rich.text import Text
-
-    told: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLOURS}
+            rival = rivals[key]
+            interval = f" ({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})"
+            color = VERDICT_COLORS[rival.verdict]
+            lead = Line(f"{100.0 * rival.difference:+.1f}", color, (interval, "default"))
+        drawn = Bar(accuracy, "cyan" if style else "blue", SHORT_BAR)
+        rows.append([Line(named[key], style), Line(_percent(accuracy), style), drawn, lead])
+    numbers = ("accuracy", "fusion leads by (95 %)")
+    names: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLORS}
     for key, name in spoken.items():
-        lead = f" by {100.0 * abs(rivals[key].difference):.1f} points"
-        told[rivals[key].verdict].append(name if rivals[key].verdict == "unclear" else name + lead)
-    clauses = [f"{verdict} {listed(told[verdict])}" for verdict in ("beats", "loses to") if told[verdict]]
-    if told["unclear"]:
-        clauses.append(f"does not differ clearly from {listed(told['unclear'])}")
-    worst = next(verdict for verdict in ("loses to", "unclear", "beats") if told[verdict])
-    return Text(f"Fusion {', and '.join(clauses)}.", VERDICT_COLOURS[worst])
+        size = f" by {100.0 * abs(rivals[key].difference):.1f} points"
+        names[rivals[key].verdict].append(name if rivals[key].verdict == "unclear" else name + size)
+    clauses = [f"{verdict} {listed(names[verdict])}" for verdict in ("beats", "loses to") if names[verdict]]
+    if names["unclear"]:
+        clauses.append(f"does not differ clearly from {listed(names['unclear'])}")
+    worst = next(verdict for verdict in ("loses to", "unclear", "beats") if names[verdict])
+    sentence = Line(f"Fusion {', and '.join(clauses)}.", VERDICT_COLORS[worst])
+    return Section(title, [Grid(["", numbers[0], "", numbers[1]], numbers, rows), sentence])
+
+
+def _rest(count: int, what: str, how: str) -> list[Line]:
+    """A line about rows that are not shown, if there are any."""
+    left = count - TABLE_ROWS
+    return [Line(f"and {_counted(left, what)} {how}", "dim")] if left > 0 else []
 
 
 def listed(parts: Sequence[str]) -> str:
-    """One after the other: "a, b and c"."""
+    """Join as in "a, b and c"."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
@@ -489,17 +615,6 @@ def _counted(number: int, what: str) -> str:
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.1f} %"
-
-
-def _grid(headings: Sequence[str], numbers: Sequence[str], ascii_only: bool) -> Table:
-    """An empty table with these columns, the numbers set to the right; a name that does not fit is cut."""
-    from rich.table import Table
-
-    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for heading in headings:
-        justify: JustifyMethod = "right" if heading in numbers else "left"
-        grid.add_column(heading, justify=justify, no_wrap=True, overflow="crop" if ascii_only else "ellipsis")
-    return grid
 
 
 @dataclass(frozen=True)
@@ -542,248 +657,129 @@ class Explanation(_Shown):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         del console
-        from rich.text import Text
-
-        yield Text(f"{self.winner} rather than {self.runner_up}, by {_percent(self.difference)} of the weight", "bold")
+        parts: list[Part] = []
         for name, value in self.sides.items():
-            told = "missing or never met: the voters' own weights" if value is None else str(value)
-            yield Text(f"{name}: {told}", style="dim")
-        shown = _grid(["", "says", "adds", ""], ["adds"], options.ascii_only)
+            shown = "missing or never met: the voters' own weights" if value is None else str(value)
+            parts.append(Line(f"{name}: {shown}", "dim"))
         largest = max(map(abs, self.contributions.values()), default=0.0) or 1.0
         moved = {name: added for name, added in self.contributions.items() if added}
+        rows: list[list[Line | Bar]] = []
         for name, added in moved.items():
-            vote = self.votes.get(name)
-            drawn = bar(added / largest, ascii_only=options.ascii_only)
-            style = "green" if added > 0.0 else "red"
-            said = "" if vote is None else str(vote)
-            shown.add_row(Text(name), Text(said), Text(f"{100.0 * added:+.1f} %", style), Text(drawn, style))
-        yield shown
+            vote, style = self.votes.get(name), "green" if added > 0.0 else "red"
+            cells = [Line(name), Line("" if vote is None else str(vote)), Line(f"{100.0 * added:+.1f} %", style)]
+            rows.append([*cells, Bar(added / largest, style)])
+        parts.append(Grid(["", "says", "adds", ""], ["adds"], rows))
         silent = len(self.contributions) - len(moved)
         if silent:
-            yield Text(f"{silent} abstained or named another class", style="dim")
+            parts.append(Line(f"{silent} abstained or named another class", "dim"))
+        title = f"{self.winner} rather than {self.runner_up}, by {_percent(self.difference)} of the weight"
+        yield from _printed([Section(title, parts)], options.ascii_only)
 
 
-# -- the page ---------------------------------------------------------------------------------------------------------
+# -- the terminal -------------------------------------------------------------------------------------------------
 
 
-def page_of(report: Report) -> str:
-    """The whole page."""
-    parts = [*_page_verdict(report)]
-    details = report.details
-    if details is not None and len(details.times) > 2:
-        parts += _over_time(details)
-    parts += _page_weights(report)
-    if details is not None:
-        parts += [*_alike(report, details), *_few(details)]
-    parts += _calibration(report)
-    if details is not None:
-        parts += _changes(details)
-    parts += _page_sides(report)
-    learner = escape(report.learner)
+def _printed(sections: Iterable[Section], ascii_only: bool) -> Iterator[RenderableType]:
+    """Sections for a terminal, with a blank line between them; drawings are left out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for number, section in enumerate(sections):
+        if number:
+            yield Text("")
+        yield Text(section.title, style="bold")
+        for part in section.parts:
+            if isinstance(part, Line):
+                yield _text(part)
+            elif isinstance(part, Grid):
+                table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+                for heading in part.headings:  # a name that does not fit is cut
+                    justify: JustifyMethod = "right" if heading in part.numbers else "left"
+                    table.add_column(
+                        heading, justify=justify, no_wrap=True, overflow="crop" if ascii_only else "ellipsis"
+                    )
+                for row in part.rows:
+                    table.add_row(*(_text(cell, ascii_only) for cell in row))
+                yield table
+
+
+def _text(cell: Line | Bar, ascii_only: bool = False) -> Any:
+    from rich.text import Text
+
+    if isinstance(cell, Bar):
+        return Text(bar(cell.share, cell.width, ascii_only=ascii_only), cell.style)
+    text = Text(*cell.spans[0])
+    for span in cell.spans[1:]:
+        text.append(*span)
+    return text
+
+
+# -- the page -----------------------------------------------------------------------------------------------------
+
+
+def _page(report: Report) -> str:
+    """The report as one HTML page: the verdict, then all sections."""
+    shown = report.test if report.test is not None else report.online
+    title = "The fused jury has not seen a label yet"
+    if shown.trials:
+        where = "held-out trials" if report.test is not None else "trials"
+        title = f"The fused jury is right {_percent(shown.accuracy['fusion'])} of the time, on {shown.trials:,} {where}"
+    body = "".join(f"<h2>{escape(section.title)}</h2>{_html(section)}" for section in report.sections())
     foot = (
-        f"<footer>Learner: {learner}. Every trial was predicted before its label was seen, so that these figures are "
-        "about answers that could have been given. Intervals are 95 % of a paired bootstrap. Made by linmax.</footer>"
+        f"Learner: {report.learner}. Every trial was predicted before its label was seen, so that these figures are "
+        "about answers that could have been given. Intervals are 95 % of a paired bootstrap. Made by linmax."
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         'content="width=device-width,initial-scale=1"><title>Report of a jury</title>'
-        f"<style>{STYLE}</style></head><body><main>{''.join(parts)}{foot}</main></body></html>\n"
+        f"<style>{STYLE}</style></head><body><main><h1>{title}</h1>{body}<footer>{escape(foot)}</footer></main></body></html>\n"
     )
 
 
-def _page_verdict(report: Report) -> Iterator[str]:
-    shown = report.test if report.test is not None else report.online
-    if not shown.trials:
-        yield "<h1>The fused jury has not seen a label yet</h1>"
-        yield f"<p>How often it is right is not known; {report.unlabelled}.</p>"
-        return
-    where = "held-out trials" if report.test is not None else "trials, each answered before its label was seen"
-    accuracy = shown.accuracy["fusion"]
-    yield f"<h1>The fused jury is right {_percent(accuracy)} of the time</h1>"
-    yield f"<p>On {shown.trials:,} {where}, it {_page_sentence(shown)}.</p>"
-    yield from _tiles(report, shown)
+def _html(section: Section) -> str:
+    found = []
+    for part in section.parts:
+        if isinstance(part, Line):
+            found.append(f"<p>{_spans(part)}</p>")
+        elif isinstance(part, Grid):
+            found.append(_html_table(part))
+        else:
+            found.append(line_chart(part) if isinstance(part, Chart) else heat_map(part))
+    return "".join(found)
 
 
-def _page_sentence(shown: Comparison) -> str:
-    """Whom the fusion beats, whom it loses to, and who is about as good."""
-    words = {"beats": '<span class="beats">beats</span>', "loses to": '<span class="loses">loses to</span>'}
-    told: dict[str, list[str]] = {}
-    for key, rival in _rivals(shown).items():
-        name = f"{RIVAL_NAMES.get(key, escape(rival.name))}{f' ({escape(rival.name)})' if key == 'best_voter' else ''}"
-        size = "" if rival.verdict == "unclear" else f" by {100.0 * abs(rival.difference):.1f} points"
-        interval = f"({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})"
-        told.setdefault(rival.verdict, []).append(f"{name}{size} {interval}")
-    return "; it ".join(f"{words.get(verdict, 'is about as good as')} {listed(told[verdict])}" for verdict in told)
-
-
-def _rivals(shown: Comparison) -> dict[str, Rival]:
-    """The rivals, those that were right and wrong exactly as the best voter left out."""
-    best = shown.rivals["best_voter"]
-    same = (best.wins, best.losses)
-    return {key: r for key, r in shown.rivals.items() if key not in FOLLOWERS or (r.wins, r.losses) != same}
-
-
-def _tiles(report: Report, shown: Comparison) -> Iterator[str]:
-    tiles = [(_percent(shown.accuracy["fusion"]), "the fused jury")]
-    for key, rival in _rivals(shown).items():
-        name = f": {escape(rival.name)}" if key == "best_voter" else ""
-        tiles.append((_percent(rival.accuracy), f"{RIVAL_NAMES.get(key, escape(rival.name))}{name}"))
-    details = report.details
-    if details is not None and details.independent is not None:
-        tiles.append((f"{details.independent:.1f}", f"independent voters that these {len(details.voters)} amount to"))
-    if details is not None and details.panel is not None:
-        best = details.panel.enough()
-        priced = "" if details.costs is None else f", cost {best.cost:g} a trial"
-        be = "voter is" if len(best.voters) == 1 else "voters are"
-        tiles.append((f"{len(best.voters)}", f"{be} enough ({_percent(best.accuracy)}{priced})"))
-    yield (
-        '<div class="tiles">'
-        + "".join(f'<div class="tile"><b>{a}</b><span>{b}</span></div>' for a, b in tiles)
-        + "</div>"
+def _spans(line: Line) -> str:
+    """Text with its styles as classes."""
+    return "".join(
+        f'<span class="{style}">{escape(text)}</span>' if style not in ("", "default") else escape(text)
+        for text, style in line.spans
     )
 
 
-def _over_time(details: Details) -> Iterator[str]:
-    yield "<h2>Accuracy over time</h2><figure style='margin:0'>"
-    middles = (details.times[1:] + details.times[:-1]) / 2.0
-    smooth = {name: _smoothed(line) for name, line in details.curves.items()}
-    yield line_chart(
-        middles, smooth, "accuracy of the fusion and of what it is compared with, over the trials", "trial"
-    )
-    yield "<figcaption>Share of right answers, smoothed over neighbouring stretches of trials.</figcaption></figure>"
-
-
-def _smoothed(line: np.ndarray) -> np.ndarray:
-    padded = np.pad(line, 2, mode="edge")
-    return np.convolve(padded, np.full(5, 0.2), mode="valid")
-
-
-def _page_table(headings: Sequence[str], rows: Sequence[str], css: Sequence[str] = ()) -> str:
-    marks = [f' class="{c}"' if c else "" for c in [*css, *[""] * (len(headings) - len(css))]]
-    head = "".join(f"<th{mark}>{name}</th>" for name, mark in zip(headings, marks, strict=True))
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-
-
-def _page_weights(report: Report) -> Iterator[str]:
-    yield "<h2>Whom the jury trusts</h2>"
-    largest = max((abs(voter.weight or 0.0) for voter in report.voters), default=0.0) or 1.0
+def _html_table(grid: Grid) -> str:
+    bars = [bool(grid.rows) and isinstance(cell, Bar) for cell in (grid.rows[0] if grid.rows else grid.headings)]
+    classes = []
+    for i, (heading, is_bar) in enumerate(zip(grid.headings, bars, strict=True)):
+        plain = not i or heading in grid.numbers
+        name = "wide" if is_bar else "rare" if heading in grid.rare else "" if plain else "names"
+        classes.append(f' class="{name}"' if name else "")
+    head = "".join(f"<th{mark}>{escape(name)}</th>" for name, mark in zip(grid.headings, classes, strict=True))
     rows = []
-    for voter in report.voters[:VOTERS_SHOWN]:
-        weight, css = voter.weight or 0.0, " minus" if (voter.weight or 0.0) < 0.0 else ""
-        bar = f'<span class="bar{css}" style="width:{100.0 * abs(weight) / largest:.1f}%"></span>'
-        told = "" if voter.weight is None else f"{weight:.3f}"
-        numbers = f"<td>{told}</td><td>{_percent(voter.accuracy)}</td><td class='rare'>{_percent(voter.spoke)}</td>"
-        rows.append(f'<tr><td>{escape(voter.name)}</td><td class="wide">{bar}</td>{numbers}</tr>')
-    yield _page_table(["voter", "", "weight", "right", "spoke"], rows, ["", "wide", "", "", "rare"])
-    if len(report.voters) > VOTERS_SHOWN:
-        yield f'<p class="soft">And {len(report.voters) - VOTERS_SHOWN:,} more, of less weight.</p>'
+    for row in grid.rows:
+        cells = (_html_bar(cell) if isinstance(cell, Bar) else _spans(cell) for cell in row)
+        rows.append("".join(f"<td{mark}>{cell}</td>" for cell, mark in zip(cells, classes, strict=True)))
+    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _alike(report: Report, details: Details) -> Iterator[str]:
-    if details.independent is None:
-        return
-    place = {name: i for i, name in enumerate(details.voters)}
-    chosen = [place[voter.name] for voter in report.voters[:MAPPED] if voter.name in place]
-    yield "<h2>How alike their errors are</h2>"
-    yield (
-        f"<p>Voters that err together say the same thing twice. By the mean correlation of their errors the "
-        f"{len(details.voters)} voters amount to <b>{details.independent:.1f}</b> independent ones.</p>"
-    )
-    upper = np.triu(np.nan_to_num(details.likeness, nan=-2.0), 1) - 3.0 * np.tri(len(details.voters))
-    pairs = [np.unravel_index(i, upper.shape) for i in np.argsort(-upper, axis=None)[:PAIRS]]
-    rows = [
-        f"<tr><td>{escape(details.voters[i])} and {escape(details.voters[j])}</td>"
-        f"<td>{details.likeness[i, j]:.2f}</td></tr>"
-        for i, j in pairs
-        if np.isfinite(details.likeness[i, j])
-    ]
-    yield _page_table(["most alike", "correlation of errors"], rows)
-    yield f'<p class="soft">Of the heaviest {len(chosen)}; 1 is always together, 0 independent.</p>'
-    yield heat_map([details.voters[i] for i in chosen], details.likeness[np.ix_(chosen, chosen)])
+def _html_bar(cell: Bar) -> str:
+    minus = " minus" if cell.share < 0.0 else ""
+    return f'<span class="bar{minus}" style="width:{100.0 * abs(cell.share):.1f}%"></span>'
 
 
-def _few(details: Details) -> Iterator[str]:
-    panel = details.panel
-    if panel is None:
-        return
-    best, whole = panel.enough(), panel[len(panel) - 1].cost
-    priced = "" if details.costs is None else f", at a cost of <b>{best.cost:g}</b> of {whole:g} a trial,"
-    yield "<h2>How few are enough</h2>"
-    yield (
-        f"<p><b>{len(best.voters)} of {len(details.voters)}</b> voters{priced} reach {_percent(best.accuracy)} alone, "
-        f"all together {_percent(panel[len(panel) - 1].accuracy)}, on the last {panel.trials:,} such trials.</p>"
-    )
-    sizes = [len(line.voters) for line in panel]
-    yield line_chart(sizes, {"accuracy": [line.accuracy for line in panel]}, "accuracy by voters", "voters", dots=True)
-    rows, known = [], 0
-    for line in panel:
-        css = ' class="chosen"' if line is best else ""
-        added = ", ".join(escape(name) for name in line.voters[known:][:3])
-        more = len(line.voters) - known - 3
-        known = len(line.voters)
-        added += f" and {more} more" if more > 0 else ""
-        rows.append(
-            f"<tr{css}><td>{added}</td><td>{known}</td><td>{line.cost:g}</td><td>{_percent(line.accuracy)}</td></tr>"
-        )
-    yield _page_table(
-        ["and", "voters", "calls a trial" if details.costs is None else "cost a trial", "right alone"], rows
-    )
-
-
-def _calibration(report: Report) -> Iterator[str]:
-    told = report.test_reliability or report.reliability
-    if told is None or len(told.bins) < 2:
-        return
-    yield "<h2>Can its probabilities be believed?</h2>"
-    good = told.calibration_error <= 2.0 * told.by_chance + 0.01
-    yield (
-        f"<p>{'Yes' if good else 'Not quite'}: stated confidence and share of right answers differ by "
-        f"{100.0 * told.calibration_error:.1f} points on average over {told.trials:,} trials; true probabilities "
-        f"would show about {100.0 * told.by_chance:.1f} by chance.</p>"
-    )
-    bins = {"right": [found.accuracy for found in told.bins]}
-    x = [found.confidence for found in told.bins]
-    yield line_chart(
-        x, bins, "share of right answers by stated confidence", "stated confidence", dots=True, square=True
-    )
-
-
-def _changes(details: Details) -> Iterator[str]:
-    yield "<h2>What changed, and when</h2>"
-    if not details.changes:
-        yield "<p>No voter's accuracy has changed beyond what chance explains.</p>"
-        return
-    rows = [
-        f"<tr><td>{escape(c.voter)}</td><td>{c.trial:,}</td><td>{_percent(c.before)}</td><td>{_percent(c.after)}</td></tr>"
-        for c in details.changes[:VOTERS_SHOWN]
-    ]
-    yield _page_table(["voter", "about trial", "right before", "right after"], rows)
-
-
-def _page_sides(report: Report) -> Iterator[str]:
-    if not report.sides:
-        return
-    yield "<h2>By side column</h2>"
-    rows = []
-    for side in report.sides[:VOTERS_SHOWN]:
-        heaviest = ", ".join(f"{escape(name)} {weight:.2f}" for name, weight in list(side.weights.items())[:3])
-        rows.append(f'<tr><td>{escape(side.name)}</td><td>{side.trials:,}</td><td class="names">{heaviest}</td></tr>')
-    yield _page_table(["value", "trials", "most trusted there"], rows, ["", "", "names"])
-
-
-# -- drawings ---------------------------------------------------------------------------------------------------------
-
-
-def line_chart(
-    x: Sequence[float] | np.ndarray,
-    lines: Mapping[str, Sequence[float] | np.ndarray],
-    about: str,
-    below: str,
-    *,
-    dots: bool = False,
-    square: bool = False,
-) -> str:
-    """Lines over x, with a legend; shares of 1 on the vertical axis. ``about`` is read to those who do not see it."""
+def line_chart(chart: Chart) -> str:
+    """A chart as SVG, whose colors the style of the page gives, and its legend."""
+    x, lines, square = chart.x, chart.lines, chart.square
     values = np.concatenate([np.asarray(line, float) for line in lines.values()])
     low, high = (0.0, 1.0) if square else (float(values.min()), float(values.max()))
     room = max(high - low, 0.02)
@@ -796,7 +792,7 @@ def line_chart(
     def down(value: float) -> float:
         return TOP + (HIGH - TOP - BOTTOM) * (1.0 - (value - low) / ((high - low) or 1.0))
 
-    parts = [f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{escape(about)}">']
+    parts = [f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{escape(chart.about)}">']
     for tick in ticks(low, high):
         y = down(tick)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDE - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -805,14 +801,14 @@ def line_chart(
         shown = f"{100 * tick:.0f} %" if square else f"{round(float(tick)):,}"
         anchor = "start" if tick == first else "end" if tick == last else "middle"
         parts.append(f'<text x="{across(float(tick)):.1f}" y="{HIGH - 24}" text-anchor="{anchor}">{shown}</text>')
-    parts.append(f'<text x="{WIDE - RIGHT}" y="{HIGH - 3}" text-anchor="end">{escape(below)}</text>')
+    parts.append(f'<text x="{WIDE - RIGHT}" y="{HIGH - 3}" text-anchor="end">{escape(chart.below)}</text>')
     if square:
         ends = across(0.0), down(0.0), across(1.0), down(1.0)
         parts.append('<line class="ideal" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>'.format(*ends))
     for number, line in reversed(list(enumerate(lines.values()))):
         points = " ".join(f"{across(float(a)):.1f},{down(float(b)):.1f}" for a, b in zip(x, line, strict=True))
         parts.append(f'<polyline class="line c{number}" points="{points}"/>')
-        if dots:
+        if chart.dots:
             marks = (
                 f'<circle class="dot c{number}" cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="3.5"/>'
                 for p in points.split()
@@ -835,8 +831,9 @@ def ticks(low: float, high: float) -> list[float]:
     return [n * step for n in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
-def heat_map(names: Sequence[str], table: np.ndarray) -> str:
+def heat_map(heat: HeatMap) -> str:
     """A table of correlations, shaded; the names in full at the left, by number above."""
+    names, table = heat.names, heat.table
     head = "".join(f"<th>{i + 1}</th>" for i in range(len(names)))
     rows = []
     for i, name in enumerate(names):
