@@ -19,9 +19,8 @@ from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 from linmax import Learner, experts, majority_problem, run
 from linmax.data.experts import Experts
 from linmax.engine.engine import Settings
-from linmax.engine.one_trial.built_in import SPACE
-from linmax.engine.one_trial.objects import REFUSED
 from linmax.engine.one_trial.one_rule import OneRuleTrialT
+from linmax.engine.one_trial.path import REFUSED, SPACE
 from linmax.engine.one_trial.with_techniques import TechniquesTrialT
 from linmax.jit.compiling import JIT
 from linmax.models.experts_model import ExpertsModel

@@ -31,7 +31,7 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import difference, put
 from linmax.jit.compiling import JIT, caller, kernel, written_out
-from linmax.jit.panels import GROUP, LANES
+from linmax.jit.panels import GROUP_SIZE, LANES
 
 __all__ = [
     "CHANGED",
@@ -127,7 +127,7 @@ def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows
     size = state.weights.shape[1]
     full = size if everywhere else 0
     width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
-    tables = -(-size // GROUP) * LANES if rows else 0
+    tables = -(-size // GROUP_SIZE) * LANES if rows else 0
     return Scratch(
         np.zeros(width),
         np.zeros(width),

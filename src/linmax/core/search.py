@@ -37,7 +37,7 @@ from linmax.core.contract import (
 from linmax.core.linear_max import TINY, rescore, score, top_two
 from linmax.core.member import LANES, MemberView, Scratch, only_votes
 from linmax.jit.compiling import kernel, written_out
-from linmax.jit.panels import GROUP, close_codes, close_ratings, fill_tables, lowest_bit, magnitude, used_below
+from linmax.jit.panels import GROUP_SIZE, close_codes, close_ratings, fill_tables, lowest_bit, magnitude, used_below
 
 __all__ = [
     "Trials",
@@ -73,17 +73,17 @@ def fill_lane(instances: Instances, t: int, label: int, state: State, panel: Pan
     stride, base, known, size = shape[STRIDE], shape[EXPERTS], shape[KNOWN], state.weights.shape[1]
     voters, raters, dense = instances.signs.size, instances.scores.shape[1], instances.dense.shape[1]
     if panel.codes.size:
-        groups = (size + GROUP - 1) // GROUP
+        groups = (size + GROUP_SIZE - 1) // GROUP_SIZE
         start = t // LANES * groups * known * LANES + t % LANES
         for place in range(start, start + groups * known * LANES, LANES):
             panel.codes[place] = 0
         for i in range(voters):
             if instances.votes[t, i] >= 0:
                 row = row_of(instances.votes[t, i], label)
-                panel.codes[start + (row * groups + i // GROUP) * LANES] |= 1 << i % GROUP
+                panel.codes[start + (row * groups + i // GROUP_SIZE) * LANES] |= 1 << i % GROUP_SIZE
         if instances.constant != 0.0:
             for i in range(base, base + known):
-                panel.codes[start + (row_of(i - base, label) * groups + i // GROUP) * LANES] |= 1 << i % GROUP
+                panel.codes[start + (row_of(i - base, label) * groups + i // GROUP_SIZE) * LANES] |= 1 << i % GROUP_SIZE
         return
     ratings = panel.ratings
     start = t // LANES * known * size * LANES + t % LANES
@@ -149,7 +149,7 @@ def close_lanes(panel: Panel, block: int, size: int, tables: np.ndarray, lanes: 
     """Fill the scores ``lanes[row, lane]`` of a block; return bits of the lanes whose label leads by at most slack."""
     rows = lanes.shape[0]
     if panel.codes.size:
-        groups = (size + GROUP - 1) // GROUP
+        groups = (size + GROUP_SIZE - 1) // GROUP_SIZE
         return close_codes(lanes, panel.codes, block * rows * groups * LANES, tables[: groups * LANES], slack)
     return close_ratings(lanes, panel.ratings, block * rows * size * LANES, tables[:size], slack)
 

@@ -7,7 +7,7 @@ import numpy as np
 from linmax.core.contract import Panel, State
 from linmax.core.member import LANES
 from linmax.engine.coordinates import aligned
-from linmax.jit.panels import GROUP
+from linmax.jit.panels import GROUP_SIZE
 from linmax.techniques.hypothesis_log import LOG_NUMBERS, Log
 
 __all__ = ["NO_LOG", "NO_PANEL", "new_log", "new_panel", "state_log"]
@@ -20,7 +20,7 @@ def new_panel(state: State, size: int, k: int, codes: bool, largest: float) -> P
     """An empty panel for this many instances: ratings of 0 and 1 as ``codes``, or others up to ``largest``."""
     places, coordinates = -(-size // LANES) * LANES, state.weights.shape[1]
     if codes:
-        return Panel(aligned(places * k * -(-coordinates // GROUP), dtype=np.int8), NO_PANEL.ratings, 1.0)
+        return Panel(aligned(places * k * -(-coordinates // GROUP_SIZE), dtype=np.int8), NO_PANEL.ratings, 1.0)
     return Panel(NO_PANEL.codes, aligned(places * k * coordinates, dtype=np.float32), largest)
 
 

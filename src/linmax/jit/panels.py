@@ -42,7 +42,7 @@ from linmax.jit.vectors import (
 )
 
 __all__ = [
-    "GROUP",
+    "GROUP_SIZE",
     "LANES",
     "close_codes",
     "close_ratings",
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 LANES = 16  # instances of a block
-GROUP = 4  # coordinates of a code; a table has 2 ** GROUP = LANES sums
+GROUP_SIZE = 4  # coordinates of a code; a table has 2 ** GROUP_SIZE = LANES sums
 _SIXTEEN, _EIGHT = ir.VectorType(I32, LANES), ir.VectorType(I32, 8)
 _FLOATS = ir.VectorType(FLOAT, LANES)
 
@@ -74,12 +74,12 @@ def magnitude(values: np.ndarray) -> float:
 @kernel()
 def fill_tables(weights: np.ndarray, unit: float, tables: np.ndarray) -> None:
     """Write the sums of the subsets of every four weights, times ``unit``; subset s of group g is at 16 g + s."""
-    for i in range(0, weights.size, GROUP):
+    for i in range(0, weights.size, GROUP_SIZE):
         a = weights[i] * unit
         b = weights[i + 1] * unit if i + 1 < weights.size else 0.0
         c = weights[i + 2] * unit if i + 2 < weights.size else 0.0
         d = weights[i + 3] * unit if i + 3 < weights.size else 0.0
-        table = tables[GROUP * i : GROUP * i + LANES]
+        table = tables[GROUP_SIZE * i : GROUP_SIZE * i + LANES]
         for subset in range(LANES):
             table[subset] = a * (subset & 1) + b * (subset >> 1 & 1) + c * (subset >> 2 & 1) + d * (subset >> 3)
 

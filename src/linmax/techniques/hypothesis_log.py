@@ -196,7 +196,10 @@ def rate(
         scores[c] *= inverse
 
 
-@kernel(types.void(EngineArraysT, LogT, int64, int64, InstancesT, int64, Vector))
+LOOK = types.void(EngineArraysT, LogT, int64, int64, InstancesT, int64, Vector)
+
+
+@kernel(LOOK)
 def look(
     arrays: EngineArrays, log: Log, output: int, scale: int, instances: Instances, t: int, own: np.ndarray
 ) -> None:

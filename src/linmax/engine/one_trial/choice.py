@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.numbers import NumbersPath, plays_numbers
-from linmax.engine.one_trial.objects import Names
 from linmax.engine.one_trial.one_rule import OneRulePath
-from linmax.engine.one_trial.path import OneTrialPath
+from linmax.engine.one_trial.path import NamePlaces, OneTrialPath
 from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
 from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
 from linmax.engine.record import Record
@@ -31,7 +30,7 @@ def pool_of(engine: Engine) -> RunningPool | None:
     return None
 
 
-def path_for(engine: Engine, names: Names, record: Record, count: int, largest: float) -> OneTrialPath | None:
+def path_for(engine: Engine, names: NamePlaces, record: Record, count: int, largest: float) -> OneTrialPath | None:
     """A path for instances such as one of ``count`` attributes up to ``largest``; None if there is none yet."""
     longest, pool = max(32, 2 * count), pool_of(engine)
     if engine.plain:

@@ -15,23 +15,24 @@ from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, Ins
 from linmax.data.arrays import attributes_of
 from linmax.data.numeric import MOST_NUMERIC
 from linmax.engine.engine import Engine
-from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at
-from linmax.engine.one_trial.objects import (
+from linmax.engine.one_trial.path import (
+    ASK,
     LARGE,
-    NO,
-    NOT_READ,
+    NOT_PLAYED,
     REFUSED,
-    Names,
+    TEACH,
+    NamePlaces,
+    OneTrialPath,
     Reader,
     ReaderT,
-    answer,
-    answer_no,
+    blank_instances,
+    calling,
     new_reader,
-    place_of_label,
-    read_instance,
-    to_whole,
+    note_and_answer,
+    store,
+    stored_at,
+    write_instance,
 )
-from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
 from linmax.engine.record import Record, RecordT
 from linmax.jit.compiling import JIT, address_of, kernel
 from linmax.learners.attributes.linear import DenseMembers, DenseRoom, DenseRoomT, play_dense
@@ -46,8 +47,7 @@ __all__ = ["NumbersPath", "NumbersTrial", "NumbersTrialT", "plays_numbers"]
 NUMBER_GROUPS = ("dense", "pairs8", "pairs16", "nearest")  # those of numbers alone
 COARSE, FINE, NEAREST = 3, 4, 5  # the places of their members, after the three of the first
 
-MOST_ATTRIBUTES = 0  # of the settings: attributes of an instance; then the addresses of compiled functions
-DENSE_AT, PAIRS_AT, NEAREST_AT, FUSES = range(1, 5)
+DENSE_AT, PAIRS_AT, NEAREST_AT, FUSES = range(4)  # of the addresses of compiled functions
 
 
 class NumbersTrial(NamedTuple):
@@ -101,23 +101,23 @@ NumbersTrialT = types.NamedTuple(
     NumbersTrial,
 )
 
-kept = keeper(NumbersTrialT)
+trial_at = stored_at(NumbersTrialT)
 call_dense, call_pairs, call_nearest, call_fuse = (
     calling(function.signature if JIT else None) for function in (play_dense, play_pairs, play_nearest, fuse)
 )
 
 
 @kernel(types.void(int64, NumbersTrialT))
-def keep_trial(address: int, trial: NumbersTrial) -> None:
+def store_trial(address: int, trial: NumbersTrial) -> None:
     """Write a trial to memory."""
-    keep(address, trial)
+    store(address, trial)
 
 
 @kernel()
-def read_row(trial: NumbersTrial, arguments: int) -> bool:
-    """Write the instance at the address of the arguments as a row; False if it is refused, as is a new attribute."""
+def read_row(trial: NumbersTrial, count: int, voted: int) -> bool:
+    """Write the instance as a row; False if it is refused, as is a new attribute."""
     instances, row = trial.instances, trial.rows[0]
-    if not read_instance(trial.reader, arguments, instances, 0, trial.settings[MOST_ATTRIBUTES]):
+    if not write_instance(trial.reader, count, voted, instances, 0):
         return False
     for f in range(row.size):
         row[f] = 0.0
@@ -171,29 +171,28 @@ def play(trial: NumbersTrial, learn: bool) -> None:
     )  # fmt: skip
 
 
-def ask(itself: int, arguments: int, _: int) -> int:
-    """(attributes, votes) -> the class predicted, or REFUSED."""
-    trial = kept(to_whole(itself))
-    objects = trial.reader.objects
-    if not read_row(trial, arguments):
-        return answer_no(objects, NO)
+@kernel(ASK, locked=True)
+def ask(address: int, count: int, voted: int) -> int:
+    """Return the class predicted, or NOT_PLAYED."""
+    trial = trial_at(address)
+    if not read_row(trial, count, voted):
+        return NOT_PLAYED
     play(trial, False)
-    return answer(objects, trial.predictions[0])
+    return trial.predictions[0]
 
 
-def teach(itself: int, arguments: int, _: int) -> int:
-    """(attributes, votes, label) -> the class predicted before the label was seen, or REFUSED."""
-    trial = kept(to_whole(itself))
-    objects = trial.reader.objects
-    label = place_of_label(objects, word_at(arguments + 16))
-    if label == NOT_READ or not read_row(trial, arguments):
-        return answer_no(objects, NO)
+@kernel(TEACH, locked=True)
+def teach(address: int, count: int, voted: int, label: int) -> int:
+    """Return the class predicted before the label was learned, or NOT_PLAYED."""
+    trial = trial_at(address)
+    if not read_row(trial, count, voted):
+        return NOT_PLAYED
     trial.labels[0] = label
     play(trial, True)
     trial.counts[0, TRIALS] += 1
     trial.counts[0, UPDATES] += 1
     known = trial.shape[KNOWN]
-    return note_and_answer(objects, trial.record, trial.predictions[0], label, trial.table[0], known)
+    return note_and_answer(trial.record, trial.predictions[0], label, trial.table[0], known)
 
 
 def plays_numbers(pool: RunningPool) -> bool:
@@ -222,7 +221,7 @@ class NumbersPath(OneTrialPath):
 
     remembers = True
 
-    def __init__(self, engine: Engine, pool: RunningPool, names: Names, record: Record, longest: int) -> None:
+    def __init__(self, engine: Engine, pool: RunningPool, names: NamePlaces, record: Record, longest: int) -> None:
         dense, coarse, fine, nearest = (pool.groups[name] for name in NUMBER_GROUPS)
         assert isinstance(dense, DenseMembers)
         assert isinstance(coarse, PairMembers)
@@ -248,23 +247,22 @@ class NumbersPath(OneTrialPath):
             fusion=pool.fusion.room(),
             predictions=np.zeros(1, np.int32),
             table=np.zeros((1, engine.k)),
-            settings=np.array([longest, *addresses()], np.int64),
-            reader=new_reader(names, LARGE),
+            settings=np.array(addresses(), np.int64),
+            reader=new_reader(engine.layout, longest, LARGE),
             record=record,
         )
-        super().__init__(engine, names, trial, keep_trial, ask, teach)
-        self._longest, self._pool, self._large, self._open = longest, pool, pool.at_large, True
-        self._asks, self._teaches = self.ask, self.teach
-        self.ask, self.teach, self.asked = self._ask, self._teach, trial.table
+        super().__init__(engine, names, trial, (store_trial, ask, teach))
+        self._pool, self._large, self._open = pool, pool.at_large, True
+        self.asked = trial.table
 
-    def _ask(self, attributes: Any, votes: Any) -> Any:
-        return self._asks(attributes, votes) if self._open and not self._large.long_runs else REFUSED
+    def ask(self, attributes: Any, votes: Any) -> Any:
+        return super().ask(attributes, votes) if self._open and not self._large.long_runs else REFUSED
 
-    def _teach(self, attributes: Any, votes: Any, label: Any) -> Any:
+    def teach(self, attributes: Any, votes: Any, label: Any) -> Any:
         first, large, trial = self._pool.first, self._large, self._trial
         if not self._open or (first.open and first.until == 1):  # the pool looks at the first trials after this one
             return REFUSED
-        predicted = self._teaches(attributes, votes, label)
+        predicted = super().teach(attributes, votes, label)
         if predicted is not REFUSED:
             instance = None
             if first.open or large.due:

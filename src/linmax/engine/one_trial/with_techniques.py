@@ -20,27 +20,28 @@ from linmax.data.arrays import concatenate, cut, no_instances
 from linmax.engine.coordinates import largest_rating
 from linmax.engine.engine import NO_PANEL, Engine
 from linmax.engine.loop import JUDGE, MANY, PLAY, Outputs, OutputsT, judge, play_all
-from linmax.engine.one_trial.built_in import calling, keep, keeper, word_at
-from linmax.engine.one_trial.objects import (
-    BAD,
+from linmax.engine.one_trial.path import (
+    ASK,
     LARGE,
-    NO,
-    NOT_READ,
-    Names,
+    LEFT_RANGE,
+    NOT_PLAYED,
+    TEACH,
+    NamePlaces,
+    OneTrialPath,
     Reader,
     ReaderT,
-    answer,
-    answer_no,
+    blank_instances,
+    calling,
     new_reader,
-    place_of_label,
-    read_instance,
-    to_whole,
+    note_and_answer,
+    store,
+    stored_at,
+    write_instance,
 )
-from linmax.engine.one_trial.path import OneTrialPath, blank_instances, note_and_answer
 from linmax.engine.record import TRIALS, Record, RecordT
 from linmax.jit.compiling import JIT, address_of, kernel
 from linmax.techniques.combining import FOLLOW, BestOf, Followed, FollowedT, follow_best, least
-from linmax.techniques.hypothesis_log import look, top_of_vote
+from linmax.techniques.hypothesis_log import LOOK, look, top_of_vote
 from linmax.techniques.node import Leaf
 from linmax.techniques.voting import (
     BASIC,
@@ -61,10 +62,10 @@ __all__ = ["TechniquesPath", "TechniquesTrial", "TechniquesTrialT", "has_path"]
 
 TRIALS_KEPT = 256  # trials that a path takes
 
-# The settings: where the next instance goes and where the last one may go, the most attributes of an instance, and so
-# on; then the addresses of compiled functions.
-AT, END, MOST, REMEMBERS, VOTES, FAILED_AT = range(6)
-PLAYS, FOLLOWS, JUDGES, VOTES_ON = range(6, 10)
+# The settings: where the next instance goes and where the last one may go, whether there are recent instances and a
+# vote, where a trial failed; then the addresses of compiled functions.
+AT, END, REMEMBERS, VOTES, FAILED_AT = range(5)
+PLAYS, FOLLOWS, JUDGES, VOTES_ON, LOOKS = range(5, 10)
 
 NO_BALLOT = Ballot(np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(10, np.int64))
 
@@ -108,54 +109,56 @@ TechniquesTrialT = types.NamedTuple(
     TechniquesTrial,
 )
 
-kept = keeper(TechniquesTrialT)
-call_play, call_follow, call_judge, call_vote = calling(PLAY), calling(FOLLOW), calling(JUDGE), calling(VOTE)
+trial_at = stored_at(TechniquesTrialT)
+call_play, call_follow, call_judge = calling(PLAY), calling(FOLLOW), calling(JUDGE)
+call_vote, call_look = calling(VOTE), calling(LOOK)
 
 
 @kernel(types.void(int64, TechniquesTrialT))
-def keep_trial(address: int, trial: TechniquesTrial) -> None:
+def store_trial(address: int, trial: TechniquesTrial) -> None:
     """Write a trial to memory."""
-    keep(address, trial)
+    store(address, trial)
 
 
-def ask(itself: int, arguments: int, _: int) -> int:
-    """(attributes, votes) -> the class predicted, or REFUSED."""
-    trial = kept(to_whole(itself))
-    objects, settings, arrays, asked = trial.reader.objects, trial.settings, trial.arrays, trial.asked
-    if not read_instance(trial.reader, arguments, asked, 0, settings[MOST]):
-        return answer_no(objects, NO)
-    output, vote, voted = np.int64(trial.leaves[least(trial.mistakes)]), trial.vote, trial.voted
+@kernel(ASK, locked=True)
+def ask(address: int, count: int, voted: int) -> int:
+    """Return the class predicted, or NOT_PLAYED."""
+    trial = trial_at(address)
+    settings, arrays, asked = trial.settings, trial.arrays, trial.asked
+    if not write_instance(trial.reader, count, voted, asked, 0):
+        return NOT_PLAYED
+    output, vote, outputs = np.int64(trial.leaves[least(trial.mistakes)]), trial.vote, trial.voted
     marks, scale = vote.ballot.marks, vote.settings[SCALE]
     if settings[VOTES] == 0 or marks[VOTING] > marks[BASIC]:
-        call_judge(settings[JUDGES], (arrays, output, asked, 1, voted.predictions, voted.table))
-        return answer(objects, voted.predictions[0])
-    look(arrays, vote.log, output, scale, asked, 0, vote.seen)
+        call_judge(settings[JUDGES], (arrays, output, asked, 1, outputs.predictions, outputs.table))
+        return outputs.predictions[0]
+    call_look(settings[LOOKS], (arrays, vote.log, output, scale, asked, 0, vote.seen))
     shape, scores = arrays.state.shape, arrays.scratch.scores
     score(asked, 0, shape, vote.ballot.total, scores)
     for c in range(vote.seen.size):
         scores[c] += vote.seen[c]
-    return answer(objects, top_of_vote(asked, 0, shape, scores, marks[SIZE] + 1, scale))
+    return top_of_vote(asked, 0, shape, scores, marks[SIZE] + 1, scale)
 
 
-def teach(itself: int, arguments: int, _: int) -> int:
-    """(attributes, votes, label) -> the class predicted before the label was seen, or REFUSED, or FAILED."""
-    trial = kept(to_whole(itself))
-    objects, settings, arrays, trials = trial.reader.objects, trial.settings, trial.arrays, trial.trials
+@kernel(TEACH, locked=True)
+def teach(address: int, count: int, voted: int, label: int) -> int:
+    """Return the class predicted before the label was learned, or NOT_PLAYED, or LEFT_RANGE."""
+    trial = trial_at(address)
+    settings, arrays, trials = trial.settings, trial.arrays, trial.trials
     instances, labels, outputs = trials.instances, trials.labels, trial.outputs
-    label, t = place_of_label(objects, word_at(arguments + 16)), settings[AT]
-    if label == NOT_READ or t == settings[END]:
-        return answer_no(objects, NO)
-    if not read_instance(trial.reader, arguments, instances, t, settings[MOST]):
-        return answer_no(objects, NO)
+    t = settings[AT]
+    if t == settings[END] or not write_instance(trial.reader, count, voted, instances, t):
+        return NOT_PLAYED
     labels[t] = label
     if filled(trials.panel):
         fill_lane(instances, t, label, arrays.state, trials.panel)
     if settings[VOTES] != 0:
         output = np.int64(trial.leaves[least(trial.mistakes)])
-        look(arrays, trial.vote.log, output, trial.vote.settings[SCALE], instances, t, trial.vote.seen)
+        scale = trial.vote.settings[SCALE]
+        call_look(settings[LOOKS], (arrays, trial.vote.log, output, scale, instances, t, trial.vote.seen))
     settings[FAILED_AT] = call_play(settings[PLAYS], (arrays, trials, t, t + 1, outputs))
     if settings[FAILED_AT] >= 0:
-        return answer_no(objects, BAD)
+        return LEFT_RANGE
     for child in range(trial.leaves.size):
         member, averaged = trial.leaves[child] // 2, trial.leaves[child] % 2
         trial.proposals[child, 0] = outputs.predictions[member, averaged, 0]
@@ -169,12 +172,12 @@ def teach(itself: int, arguments: int, _: int) -> int:
     if settings[VOTES] != 0:
         failed = call_vote(settings[VOTES_ON], (arrays, trials, t, t + 1, trial.vote, followed, trial.voted))
         if failed >= 0:
-            return answer_no(objects, BAD)
+            return LEFT_RANGE
     if settings[REMEMBERS] != 0:
         settings[AT] = t + 1
     scores = trial.voted.table[0] if settings[VOTES] != 0 else outputs.tables[best // 2, best % 2, 0]
     known = arrays.state.shape[KNOWN]
-    return note_and_answer(objects, trial.record, trial.voted.predictions[0], label, scores, known)
+    return note_and_answer(trial.record, trial.voted.predictions[0], label, scores, known)
 
 
 def parts_of(engine: Engine) -> tuple[Voting | None, BestOf | None, np.ndarray | None]:
@@ -192,10 +195,11 @@ def has_path(engine: Engine) -> bool:
 
 
 @cache
-def addresses() -> tuple[int, ...]:
-    """The addresses of the compiled functions that `ask` and `teach` call."""
-    functions = (play_all, follow_best, judge, vote_on)
-    return tuple(address_of(function, function.signature) for function in functions)
+def addresses(votes: bool) -> tuple[int, ...]:
+    """The addresses of the compiled functions that `ask` and `teach` call; those of a vote are 0 without one."""
+    played = [address_of(function, function.signature) for function in (play_all, follow_best, judge)]
+    voting = [address_of(function, function.signature) if votes else 0 for function in (vote_on, look)]
+    return (*played, *voting)
 
 
 class TechniquesPath(OneTrialPath):
@@ -204,7 +208,7 @@ class TechniquesPath(OneTrialPath):
     It keeps the recent instances, until `settle` hands them to the engine.
     """
 
-    def __init__(self, engine: Engine, names: Names, record: Record, longest: int, largest: float) -> None:
+    def __init__(self, engine: Engine, names: NamePlaces, record: Record, longest: int, largest: float) -> None:
         layout, state, count = engine.layout, engine.state, len(engine.runs)
         self.remembers = engine.memory > 0
         self._settled = played = len(engine.tail_labels)
@@ -229,10 +233,9 @@ class TechniquesPath(OneTrialPath):
         rows = engine.k if engine.small else 0
         support = layout.voters + 2 * (longest + 1)
         scratch = scratch_for(state, engine.everywhere, 0, support, rows, engine.logged)
-        settings = np.zeros(VOTES_ON + 1, np.int64)
-        settings[[AT, END, MOST, REMEMBERS, VOTES]] = played, size, longest, self.remembers, voting is not None
-        settings[[PLAYS, FOLLOWS, JUDGES, VOTES_ON]] = addresses()
-        self._longest = longest
+        settings = np.zeros(LOOKS + 1, np.int64)
+        settings[[AT, END, REMEMBERS, VOTES]] = played, size, self.remembers, voting is not None
+        settings[PLAYS:] = addresses(voting is not None)
         log = engine.state_log()
         predictions = np.zeros((count, 2, 1), np.int32)
         tables = np.zeros((count, 2, 1, engine.k) if voting is None else (count, 0, 0, 0))
@@ -255,10 +258,10 @@ class TechniquesPath(OneTrialPath):
             ),
             voted=VoteOutputs(one[3], np.zeros((0 if voting is None else 1, engine.k))),
             settings=settings,
-            reader=new_reader(names, self._bound),
+            reader=new_reader(layout, longest, self._bound),
             record=record,
         )
-        super().__init__(engine, names, trial, keep_trial, ask, teach)
+        super().__init__(engine, names, trial, (store_trial, ask, teach))
 
     def has_room(self, count: int, largest: float) -> bool:
         settings, instances = self._trial.settings, self._trial.trials.instances

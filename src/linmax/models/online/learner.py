@@ -15,7 +15,7 @@ import numpy as np
 from linmax.data.arrays import Layout
 from linmax.data.labels import no_label
 from linmax.engine.engine import settings_of
-from linmax.engine.one_trial.objects import FAILED, REFUSED
+from linmax.engine.one_trial.path import FAILED, REFUSED
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.answers import NamedAnswers

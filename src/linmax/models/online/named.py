@@ -13,8 +13,7 @@ from linmax.data.id_votes import IdWatch
 from linmax.data.normalisation import Normaliser
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.choice import may_have_path
-from linmax.engine.one_trial.objects import refuse
-from linmax.engine.one_trial.path import OneTrialPath
+from linmax.engine.one_trial.path import OneTrialPath, refuse
 from linmax.models.columns import Columns
 from linmax.models.model import Model
 from linmax.models.online.candidates import NeedsCandidates

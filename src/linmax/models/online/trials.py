@@ -14,7 +14,7 @@ from linmax.data.arrays import Layout, no_instances
 from linmax.data.labels import no_label
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.choice import path_for
-from linmax.engine.one_trial.objects import LARGE, REFUSED, Names
+from linmax.engine.one_trial.path import LARGE, REFUSED, NamePlaces
 from linmax.models.model import Model
 from linmax.models.online.frugal import FrugalTrials
 from linmax.models.online.reading import (
@@ -266,7 +266,7 @@ class NamedTrials(FrugalTrials):
         for given, met in (attributes, self._attributes), (votes, self._voters):
             if isinstance(given, dict) and not given.keys() <= met.keys():
                 return False  # it would be closed before it is used
-        names = Names(
+        names = NamePlaces(
             self._attributes, self._voters, self._chosen, self._known, self.classes,
             numbered(self._attributes), numbered(self._voters),
         )  # fmt: skip
