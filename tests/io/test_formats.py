@@ -104,7 +104,6 @@ def test_every_format_can_be_made_and_has_endings_of_its_own():
     assert all(ending.startswith(".") and ending == ending.lower() for ending in endings())
     claimed = Counter(ending for one in classes for ending in one.endings)
     assert [ending for ending, count in claimed.items() if count > 1] == [".tsv"]  # a text or a table: see its lines
-    assert {format_class(name).__module__ for name in FORMATS} == {f"linmax.io.formats.{name}" for name in FORMATS}
 
 
 def test_no_class_of_this_room_is_defined_twice():

@@ -122,10 +122,9 @@ def _not_asked(arguments: argparse.Namespace, voters: Columns) -> tuple[Columns,
 
 def _label_among(columns: Columns, others: Collection[str]) -> str | None:
     """The column of labels where none is named: the first of the usual names, as for all tables."""
-    from linmax.io.schema import LABEL_NAMES
+    from linmax.io.schema import label_of
 
-    small = {name.lower(): name for name in columns if name not in others}
-    return next((small[name] for name in LABEL_NAMES if name in small), None)
+    return label_of(name for name in columns if name not in others)
 
 
 def _alike_labels(labels: list[Any]) -> list[str]:

@@ -157,11 +157,9 @@ def labelled_columns(
 
 def _label_of(columns: dict[str, list[Any]], rectangular: bool) -> str:
     """The column that is the label if none is given: by its name, else the last, or "label" where columns may lack."""
-    from linmax.io.schema import LABEL_NAMES
+    from linmax.io.schema import LABEL_NAMES, label_of
 
-    small = {name.lower(): name for name in reversed(columns)}
-    chosen = next((small[name] for name in LABEL_NAMES if name in small), None)
-    return chosen or (next(reversed(columns), "") if rectangular else LABEL_NAMES[0])
+    return label_of(columns) or (next(reversed(columns), "") if rectangular else LABEL_NAMES[0])
 
 
 def show_refusals(screen: Console, refusals: Refusals) -> None:

@@ -17,7 +17,7 @@ from linmax.data.matching import written
 from linmax.data.score_columns import rated_columns
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.refusals import Refusals
-from linmax.io.schema import LABEL_NAMES
+from linmax.io.schema import LABEL_NAMES, label_of
 from linmax.models.fusion import OnLineFusion, side_columns
 from linmax.util.checks import one_of
 
@@ -141,8 +141,7 @@ def label_among(columns: Columns, reading: Mapping[str, Any]) -> str:
         if str(named) not in columns:
             raise ValueError(f"there is no column {str(named)!r} among {', '.join(columns)}")
         return str(named)
-    small = {name.lower(): name for name in columns}
-    found = next((small[name] for name in LABEL_NAMES if name in small), None)
+    found = label_of(columns)
     if found is None:
         raise ValueError(f"no column is called {' or '.join(LABEL_NAMES)}; name that of the labels by label")
     return found

@@ -2,8 +2,8 @@
 
 Open addressing over the bytes of the names. A slot holds the name's first eight bytes when it has no more (else a
 hash of it), its length, its number, and a stamp that says where in the present line it was met last. Longer names are
-compared byte by byte with the store, so that two names never become one unless hashing is asked for. Names that are
-small whole numbers, once met, are found without any of this, in a table of them. Beyond a limit names share slots.
+compared byte by byte with the store, so that two names never become one unless hashing is asked for. Beyond a limit
+names share slots.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ __all__ = [
     "START",
     "TOKEN",
     "USED",
-    "WHOLE",
     "NameTable",
     "NameTableT",
     "approach",
@@ -43,16 +42,15 @@ __all__ = [
     "mixed_words",
     "number_names",
     "refill",
-    "whole_name",
 ]  # fmt: skip
 
 KEY, LENGTH, NUMBER, STAMP = range(4)  # in a slot; the stamp is alone when names are hashed
 SLOT_WIDTH = 4
 COUNT, USED, SHIFT, HASHED, SERIAL, LIMIT = range(6)  # in `sizes`
 OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
-# Columns of the tokens of a row: where the name is, how long, and what goes before it; its key and first slot; the
-# whole number that it is, ABSENT when it is none (only when `put_row` is told so). The last lists those that are long.
-START, SPAN, PREFIX, KEYED, SLOT, WHOLE, LONG, TOKEN = range(8)
+# Columns of the tokens of a row: where the name is, how long, and what goes before it; its key and first slot. The last
+# lists those that are long.
+START, SPAN, PREFIX, KEYED, SLOT, LONG, TOKEN = range(7)
 ABSENT = -1
 
 
@@ -65,7 +63,6 @@ class NameTable(NamedTuple):
     sizes: np.ndarray  # int64 (6,): names, bytes used, 64 - lg slots, whether hashed, lines stamped, most names
     prefixes: np.ndarray  # int64 (prefixes, 5): what a name may begin with
     heads: np.ndarray  # uint8: their bytes
-    direct: np.ndarray  # int32: one more than the number of the name that is this whole number, 0 when not met yet
     shared: np.ndarray  # int64: slots of the numbers that names beyond the limit share
 
 
@@ -183,15 +180,6 @@ def approach(names: NameTable, source: np.ndarray, tokens: np.ndarray, count: in
 
 
 @kernel(hot=True)
-def whole_name(names: NameTable, index: int) -> int:
-    """A whole number if the table of them can tell the name's number, which will then be wanted soon; else ABSENT."""
-    if not 0 <= index < names.direct.size:
-        return ABSENT
-    fetch(names.direct, index)
-    return index
-
-
-@kernel(hot=True)
 def has_room(names: NameTable, count: int, size: int) -> bool:
     """Whether that many more names of ``size`` bytes in all can be added."""
     if names.sizes[HASHED]:
@@ -211,7 +199,7 @@ def has_room(names: NameTable, count: int, size: int) -> bool:
 NameTableT = typeof(
     NameTable(
         np.zeros(1, np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64),
-        np.zeros((1, 1), np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zeros(1, np.int64),
+        np.zeros((1, 1), np.int64), np.zeros(1, np.uint8), np.zeros(1, np.int64),
     )
 )  # fmt: skip
 

@@ -26,7 +26,6 @@ from linmax.io.name_table import (
     STAMP,
     START,
     TOKEN,
-    WHOLE,
     NameTable,
     approach,
     cell,
@@ -258,11 +257,11 @@ def class_of(work: Work, labels: NameTable, block: np.ndarray, start: int, end: 
 
 
 @kernel(hot=True)
-def put_token(work: Work, count: int, start: int, length: int, prefix: int, index: int, value: float) -> None:
-    """Write down an attribute of the row, with the whole number that its name is."""
+def put_token(work: Work, count: int, start: int, length: int, prefix: int, value: float) -> None:
+    """Write down an attribute of the row."""
     place = np.uint64(count)
     work.tokens[place, START], work.tokens[place, SPAN], work.tokens[place, PREFIX] = start, length, prefix
-    work.tokens[place, WHOLE], work.amounts[place] = index, value
+    work.amounts[place] = value
 
 
 @kernel(hot=True)
@@ -291,13 +290,11 @@ def put_row(
     twice: int,
     label: int,
     weight: float,
-    whole: bool,
 ) -> int:
     """Write a row of ``count`` tokens; returns ENDED, or what is missing.
 
     Their names are in ``source`` and have ``size`` bytes at most. The line ends after ``place`` of the block. ``twice``
-    says what happens to an attribute that comes twice: SUMMED, or TURNED_DOWN with its line. With ``whole`` the tokens
-    tell which names are whole numbers.
+    says what happens to an attribute that comes twice: SUMMED, or TURNED_DOWN with its line.
     """
     state = work.state
     if state[PLACED] + count > work.indices.size:
@@ -336,7 +333,5 @@ def put_row(
         work.indices[np.uint64(where)] = named
         slots[mark] = serial + where - begin
         put += not again
-        if whole and tokens[i, WHOLE] != ABSENT and (there or names.shared.size == 0):
-            names.direct[tokens[i, WHOLE]] = named + 1
     end_row(work, block, place, put, label, weight)
     return ENDED

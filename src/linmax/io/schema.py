@@ -8,7 +8,7 @@ rows to come. What was chosen is told in notes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from linmax.io.options import ReadOptions
@@ -20,6 +20,7 @@ __all__ = [
     "cell_type",
     "dense_columns",
     "is_number",
+    "label_of",
     "named_columns",
     "refuse_repeated",
     "schema_of",
@@ -118,12 +119,24 @@ def _type(column: str, type_of: Callable[[str], str], options: ReadOptions) -> s
     return "the numbers of rows" if INDEX.fullmatch(column) else type_of(column)
 
 
+def label_of(columns: Iterable[str], given: str | None = None) -> str | None:
+    """Name of the column with the labels: the given one, else the first of `LABEL_NAMES` in any case, else None.
+
+    Examples
+    --------
+    >>> label_of(["x", "Class", "y"]), label_of(["x", "Class"], given="x"), label_of(["x"])
+    ('Class', 'x', None)
+    """
+    if given is not None:
+        return given
+    small = {column.lower(): column for column in reversed([*columns])}
+    return next((small[name] for name in LABEL_NAMES if name in small), None)
+
+
 def _chosen_label(header: Sequence[str], types: Mapping[str, str], options: ReadOptions) -> str:
     open_to_choice = [c for c in header if c not in options.text and types[c] not in ("ignored", "id", "weight")]
-    small = {column.lower(): column for column in reversed(open_to_choice)}
-    for name in LABEL_NAMES:
-        if name in small:
-            return small[name]
+    if (label := label_of(open_to_choice)) is not None:
+        return label
     usual = [column for column in open_to_choice if types[column] in (NUMBER, CATEGORY)]
     return [*(open_to_choice or header), *usual][-1]
 

@@ -29,7 +29,6 @@ from linmax.io.scan import PADDING
 __all__ = ["ABSENT", "Vocabulary"]
 
 MOST_BITS = 30
-DIRECT = 4  # whole numbers looked up directly, for each slot
 UNLIMITED = 2**62
 TAKEN_AT_A_TIME = 2**18  # names, when a vocabulary is read
 ONE_IN_SHARED = 8  # one in so many of the numbers is shared, where there is a limit
@@ -65,7 +64,6 @@ class Vocabulary:
             sizes,
             np.zeros((1, 5), np.int64),
             np.zeros(PADDING, np.uint8),
-            np.zeros(0 if bits else DIRECT * 64, np.int32),
             np.zeros(0, np.int64),
         )
 
@@ -136,14 +134,13 @@ class Vocabulary:
     def _with_slots(self, names: NameTable, bits: int) -> NameTable:
         """The same names in 2^bits slots. Those of before are given up first, so that memory never holds both."""
         before, none = 64 - int(names.sizes[SHIFT]), np.zeros(0, np.int64)
-        self.names = names = names._replace(slots=none, direct=np.zeros(0, np.int32))
+        self.names = names = names._replace(slots=none)
         try:
             slots = np.full(2**bits * SLOT_WIDTH, -1, np.int64)
         except MemoryError:
             self.names = self._with_slots(names, before)
             raise
-        # Whole numbers are found again by their slots; copying would touch memory that may never be needed.
-        names = names._replace(slots=slots, direct=np.zeros(DIRECT * 2**bits, np.int32))
+        names = names._replace(slots=slots)
         names.sizes[SHIFT] = 64 - bits
         refill(names)
         if names.shared.size:

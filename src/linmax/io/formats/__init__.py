@@ -27,8 +27,8 @@ REGISTRY: dict[str, str | type[StreamFormat]] = {
     "vw": "linmax.io.formats.vw:VowpalWabbit",
     "text": "linmax.io.formats.text:Text",
     "csv": "linmax.io.formats.csv:Csv",
-    "tsv": "linmax.io.formats.tsv:Tsv",
-    "parquet": "linmax.io.formats.parquet:Parquet",
+    "tsv": "linmax.io.formats.csv:Tsv",
+    "parquet": "linmax.io.formats.arrow:Parquet",
     "arrow": "linmax.io.formats.arrow:Arrow",
     "jsonl": "linmax.io.formats.jsonl:JsonLines",
 }

@@ -1,4 +1,4 @@
-"""Arrow's files and streams of record batches, and what Parquet shares with them."""
+"""Files that pyarrow reads: Parquet, and Arrow's files and streams of record batches."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from linmax.io.formats.base import Columns, TableFormat
+from linmax.io.options import BATCH_ROWS
 from linmax.io.schema import refuse_repeated
 from linmax.io.sources import Source
 from linmax.util.lazy import LazyModule
 
-__all__ = ["Arrow", "ArrowTables"]
+__all__ = ["Arrow", "ArrowTables", "Parquet"]
 
 ipc = LazyModule("pyarrow.ipc")
+parquet = LazyModule("pyarrow.parquet")
 
 
 class ArrowTables(TableFormat):
@@ -68,3 +70,17 @@ class Arrow(ArrowTables):
         yield opened.schema.empty_table()
         for i in range(opened.num_record_batches):
             yield opened.get_batch(i)
+
+
+class Parquet(ArrowTables):
+    """Parquet, in batches of rows."""
+
+    endings = (".parquet",)
+    first_bytes = (b"PAR1",)
+    title = "Parquet"
+
+    def record_batches(self, file: Any) -> Iterator[Any]:
+        """As many rows as a batch has unless another number is asked for."""
+        with parquet.ParquetFile(file) as opened:
+            yield opened.schema_arrow.empty_table()
+            yield from opened.iter_batches(batch_size=BATCH_ROWS)

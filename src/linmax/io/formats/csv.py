@@ -30,7 +30,7 @@ from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.lazy import LazyModule
 
-__all__ = ["Csv"]
+__all__ = ["Csv", "Tsv"]
 
 parser = LazyModule("linmax.io.parsers.table")
 HEADERS_SHOWN = 5
@@ -249,6 +249,19 @@ class Csv(ScratchFormat):
             raise ValueError(f"{source.name} cannot be read: {told}") from None
         refuse_repeated(source.name, header)
         return dict(zip(header, cells, strict=True))
+
+
+class Tsv(Csv):
+    """As `Csv`, with tabs."""
+
+    endings = (".tsv",)
+    separator = "\t"
+    takes = COLUMN_OPTIONS | {"header"}
+
+    @classmethod
+    def looks_like(cls, lines: Sequence[bytes]) -> bool:
+        """A tab."""
+        return b"\t" in lines[0]
 
 
 def _written(header: Sequence[str], separator: str) -> set[bytes]:

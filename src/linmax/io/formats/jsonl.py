@@ -16,7 +16,7 @@ from linmax.io import parsing
 from linmax.io.formats.base import COLUMN_OPTIONS, Columns, Row, RowFormat
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import REASONS
-from linmax.io.schema import DATES, LABEL_NAMES, ignored_note, number_note, words_type
+from linmax.io.schema import DATES, LABEL_NAMES, ignored_note, label_of, number_note, words_type
 from linmax.io.sources import Source
 
 __all__ = ["JsonLines"]
@@ -63,8 +63,7 @@ class JsonLines(RowFormat):
         keys = dict.fromkeys(key for found in objects for key in found)
         if "key" not in self.settled:
             self._look_at(objects)
-            small = {key.lower(): key for key in reversed(keys)}
-            key = self.options.label or next((small[label] for label in LABEL_NAMES if label in small), LABEL_NAMES[0])
+            key = label_of(keys, self.options.label) or LABEL_NAMES[0]
             self.settled["key"] = key
             if not self.options.unlabelled:
                 self.notes.append(f"The label is {key!r}{'' if key in keys or not keys else ', which is not there'}.")

@@ -105,7 +105,7 @@ def parse_packed(
                 room += length
                 count += 1
             work.tags[state[ROWS], 0], work.tags[state[ROWS], 1] = line, line + 1
-            needs = put_row(work, names, scratch, block, place, count, room, SUMMED, label, 1.0, False)
+            needs = put_row(work, names, scratch, block, place, count, room, SUMMED, label, 1.0)
             if needs != ENDED:
                 return needs
         first += entry[FEATURES]

@@ -10,7 +10,7 @@ import numpy as np
 from numba import int64
 
 from linmax.io.decimals import GOOD, HARD, WILD, whole_number
-from linmax.io.name_table import NameTable, NameTableT, whole_name
+from linmax.io.name_table import NameTable, NameTableT
 from linmax.io.parsing import (
     ASK_NUMBER,
     AT,
@@ -60,8 +60,8 @@ QID, COST = -1, -2  # not wrong, but to be passed over; and the weight of the ro
 
 
 @kernel()
-def long_index(block: np.ndarray, at: int) -> tuple[int, int]:
-    """What stands at ``at`` instead of a colon behind one to eight digits: an index, what is wrong, a qid or a cost."""
+def check_index(block: np.ndarray, at: int) -> int:
+    """Tell what stands at ``at`` instead of one to eight digits and a colon: 0 for an index, else the reason."""
     c = byte(block, at)
     while c == ZERO and ZERO <= byte(block, at + 1) <= NINE:
         at += 1
@@ -72,14 +72,14 @@ def long_index(block: np.ndarray, at: int) -> tuple[int, int]:
         at += 1
         c = byte(block, at)
     if index > INDEX_LIMIT:
-        return -1, LARGE_INDEX
+        return LARGE_INDEX
     if at == start:
         if (word(block, at) & 0xFFFFFFFFFF) == COST_COLON:
-            return -1, COST
-        return -1, QID if (word(block, at) & 0xFFFFFFFF) == QID_COLON else INDEX
+            return COST
+        return QID if (word(block, at) & 0xFFFFFFFF) == QID_COLON else INDEX
     if c != COLON:
-        return -1, NO_COLON if c <= 32 else INDEX
-    return index, 0
+        return NO_COLON if c <= 32 else INDEX
+    return 0
 
 
 @kernel(int64(Block, WorkT, NameTableT, NameTableT))
@@ -124,9 +124,8 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
                 continue
             if length == 0 and (c == NEWLINE or c == HASH):
                 break
-            index = whole_number(block, start, length) if c == COLON and 0 < length <= 8 else -1
-            if index < 0:
-                index, wrong = long_index(block, start)
+            if c != COLON or not 0 < length <= 8 or whole_number(block, start, length) < 0:
+                wrong = check_index(block, start)
                 if wrong == QID:
                     wrong = 0
                     while byte(block, place) == COLON:
@@ -168,7 +167,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
             if value != 0.0:
                 if count == work.amounts.size:
                     return MORE_TOKENS
-                put_token(work, count, start, length, 0, whole_name(names, index), value)
+                put_token(work, count, start, length, 0, value)
                 count += 1
             if c == NEWLINE or c == HASH:
                 break
@@ -176,7 +175,7 @@ def parse_svmlight(block: np.ndarray, work: Work, names: NameTable, labels: Name
         if wrong:
             refuse(work, block, place, wrong)
             continue
-        needs = put_row(work, names, block, block, place, count, place - state[AT], TURNED_DOWN, label, weight, True)
+        needs = put_row(work, names, block, block, place, count, place - state[AT], TURNED_DOWN, label, weight)
         if needs != ENDED:
             return needs
     return FILLED

@@ -262,7 +262,7 @@ def parse_table(
             refuse(work, block, at, wrong)
             state[LINE] += lines
         else:
-            needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, weight, False)
+            needs = put_row(work, names, scratch, block, at, count, room, SUMMED, label, weight)
             if needs != ENDED:
                 return needs
             state[LINE] += lines

@@ -230,7 +230,7 @@ def parse_text(
             continue
         if count < 0:
             return MORE_TOKENS if count == NO_ROOM else LETTERS
-        needs = put_row(work, names, scratch, block, at, count, size, SUMMED, label, 1.0, False)
+        needs = put_row(work, names, scratch, block, at, count, size, SUMMED, label, 1.0)
         if needs != ENDED:
             return needs
     return FILLED

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
-from linmax.io.decimals import GOOD, HARD, WILD, whole_number
-from linmax.io.name_table import ABSENT, NUMBER, SIZE, NameTable, NameTableT, cell, look_up, whole_name
+from linmax.io.decimals import GOOD, HARD, WILD
+from linmax.io.name_table import ABSENT, NUMBER, SIZE, NameTable, NameTableT, cell, look_up
 from linmax.io.parsing import (
     ASK_NUMBER,
     AT,
@@ -38,7 +38,6 @@ from linmax.io.parsing import (
     TAGGED,
     TO,
     VALUE,
-    ZERO,
     Work,
     WorkT,
     blame,
@@ -175,10 +174,7 @@ def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable,
                 if value != 0.0:
                     if count == work.amounts.size:
                         return MORE_TOKENS
-                    index = -1
-                    if prefix == 0 and length <= 8 and (byte(block, start) != ZERO or length == 1):
-                        index = whole_number(block, start, length)
-                    put_token(work, count, start, length, prefix, whole_name(names, index), value)
+                    put_token(work, count, start, length, prefix, value)
                     room += length + names.prefixes[prefix, SIZE]
                     count += 1
             if stop == NEWLINE:
@@ -187,7 +183,7 @@ def parse_vw(block: np.ndarray, work: Work, names: NameTable, labels: NameTable,
         if wrong:
             refuse(work, block, place, wrong)
             continue
-        needs = put_row(work, names, block, block, place, count, room, SUMMED, label, weight, True)
+        needs = put_row(work, names, block, block, place, count, room, SUMMED, label, weight)
         if needs != ENDED:
             return needs
         state[TAGGED] |= tag_to > tag_from
