@@ -98,11 +98,11 @@ class JsonLines(RowFormat):
         if isinstance(given, int):
             return given
         options = self.options
+        if options.id is not None and options.id in given:  # a model may have learned from it
+            self.id = str(given[options.id] if options.unlabelled else given.pop(options.id))
         label = given.pop(self.settled["key"], None)
         if isinstance(label, (dict, list)):
             return parsing.NOT_A_LABEL
-        if options.id is not None and options.id in given:
-            self.id = str(given.pop(options.id))
         if options.weight is not None:
             weight = given.pop(options.weight, None)
             if not options.unlabelled:
