@@ -25,9 +25,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.bounding import AdditiveBound
+from linmax.theory.bounding import AdditiveBound
 from linmax.core.contract import STEP, Part, Rule
-from linmax.core.rows import Rows
+from linmax.theory.rows import Rows
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_memory, mix_weights
 from linmax.rules.perceptron import perceptron_bound

@@ -19,8 +19,8 @@ from test_bounds import CASES, holds
 import linmax
 import reference
 from linmax import adversaries, bounds
-from linmax.core.rows import Rows
 from linmax.theory.certificates import certify, certify_rows, hinge_noise, least_noise, widest_margin
+from linmax.theory.rows import Rows
 
 Vector = npt.NDArray[np.float64]
 

@@ -15,12 +15,12 @@ import linmax
 from linmax import bounds, rivals
 from linmax.cli import main
 from linmax.core.contract import Rule
-from linmax.core.rows import Rows
 from linmax.data.experts import Experts
 from linmax.engine.notation import as_learner
 from linmax.jit.compiling import JIT
 from linmax.techniques.recycling import Recycled
 from linmax.theory.certificates import Certificate, certify, certify_rows, widest_margin
+from linmax.theory.rows import Rows
 
 Vector = npt.NDArray[np.float64]
 

@@ -27,8 +27,8 @@ from numba.extending import intrinsic
 from linmax.jit.compiling import JIT, caller, function_at
 
 if TYPE_CHECKING:
-    from linmax.core.bounding import Bound
-    from linmax.core.rows import Rows
+    from linmax.theory.bounding import Bound
+    from linmax.theory.rows import Rows
 
 __all__ = [
     "GAUGE",
@@ -177,7 +177,7 @@ class Rule:
         of the parts, with shares that add up to 1, over ``target``, a state before the first trial. ``plain`` asks a
         rule that multiplies to mix weights, not their logarithms. Or the reason why there is no mixture.
     bound
-        The mistake bound that it obeys: ``bound(rule, rows)`` states it on these z (see `linmax.core.bounding`). Or
+        The mistake bound that it obeys: ``bound(rule, rows)`` states it on these z (see `linmax.theory.bounding`). Or
         the reason why none can be stated.
     """
 

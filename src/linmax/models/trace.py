@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from linmax.models.mistake_bounds import bound_so_far
-from linmax.models.regret import Regret, least, losses_of
 from linmax.techniques.exploring import Explored
+from linmax.theory.mistake_bounds import bound_so_far
+from linmax.theory.regret import Regret, least, losses_of
 
 __all__ = ["Trace", "in_a_row", "joined"]
 

@@ -11,12 +11,12 @@ from functools import cache
 
 import numpy as np
 
-from linmax.core.bounding import AdditiveBound, bounds
 from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Part, Rule
-from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import average, mix_memory
 from linmax.rules.p_norm import log_norm, move, power, spread, weights_of_v
+from linmax.theory.bounding import AdditiveBound, bounds
+from linmax.theory.rows import Rows
 from linmax.util.checks import at_least, boolean, finite, positive
 
 __all__ = ["alma"]

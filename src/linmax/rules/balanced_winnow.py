@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.bounding import MultiplicativeBound
 from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, TOP, Part, Rule
-from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
 from linmax.jit.sinh import sinh_weights, twice_sinh
 from linmax.rules.mixing import average, mix_memory, weights_of_memory
+from linmax.theory.bounding import MultiplicativeBound
+from linmax.theory.rows import Rows
 from linmax.util.checks import at_least, greater
 
 __all__ = ["balanced_winnow"]

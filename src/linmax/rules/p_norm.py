@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.bounding import AdditiveBound, bounds
 from linmax.core.contract import GAUGE, HUGE, MASS, PEAK, SHIFT, SPREAD, STEP, Part, Rule
-from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_memory, weights_of_memory
+from linmax.theory.bounding import AdditiveBound, bounds
+from linmax.theory.rows import Rows
 from linmax.util.checks import at_least
 
 __all__ = ["p_norm"]

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from linmax.core.bounding import AdditiveBound, bounds
 from linmax.core.contract import HUGE, STEP, TOP, Rule
-from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_weights
+from linmax.theory.bounding import AdditiveBound, bounds
+from linmax.theory.rows import Rows
 from linmax.util.checks import at_least, positive
 
 __all__ = ["perceptron"]

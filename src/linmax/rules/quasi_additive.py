@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numba import float64, types
 
-from linmax.core.bounding import Bound, MultiplicativeBound, bounds
 from linmax.core.contract import LINK, STEP, Part, Rule, Vector, as_number, call_link
-from linmax.core.rows import Rows
 from linmax.jit.compiling import address_of, kernel
 from linmax.rules.custom import CustomFunction, RuleWithCode
 from linmax.rules.mixing import average, mix_memory
 from linmax.rules.perceptron import perceptron_bound
+from linmax.theory.bounding import Bound, MultiplicativeBound, bounds
+from linmax.theory.rows import Rows
 from linmax.util.checks import positive
 
 __all__ = ["LINKS", "quasi_additive"]

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from linmax.core.bounding import MultiplicativeBound
 from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Part, Rule
-from linmax.core.rows import Rows
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_memory, weights_of_memory
 from linmax.rules.threshold_winnow import threshold_step
+from linmax.theory.bounding import MultiplicativeBound
+from linmax.theory.rows import Rows
 from linmax.util.checks import at_least, finite, greater, positive
 
 __all__ = ["committee", "winnow"]

@@ -1,28 +1,28 @@
-"""From on-line to batch: a hypothesis with a guarantee out of any on-line learner.
+"""Conversions from online to batch: a hypothesis with a guarantee from any online learner.
 
-A learner here is any object with ``predict(x)`` and ``learn(x, label)`` (`OneByOne` makes one of any learner of this
-library); examples are pairs (x, label),
-drawn independently from one distribution. Each function runs the learner, returns one of its hypotheses (a
-deep copy) and states what is guaranteed of it: error at most ``error`` with probability at least 1 -
-``failure``.
+A learner is any object with ``predict(x)`` and ``learn(x, label)`` (`OneByOne` makes one of any learner of this
+library); examples are pairs (x, label), drawn independently from one distribution. Each function runs the learner and
+returns one of its hypotheses (a deep copy) with a guarantee: error at most ``error`` with probability at least
+1 - ``failure``.
 
-The learner is made conservative: it is shown the label of a trial only after a mistake. A mistake bound
-holds for every sequence, in particular for the one that consists of the mistakes, so nothing is lost by it,
-and a hypothesis lasts from one mistake to the next.
+The learner is made conservative: it learns from a trial only after a mistake. A mistake bound holds for every sequence,
+in particular for that of the mistakes, so nothing is lost, and a hypothesis lasts from one mistake to the next.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from linmax import bounds
-from linmax.theory.one_by_one import OneByOne, TaughtLearner
+from linmax.data.experts import Experts, experts
+from linmax.engine.notation import as_learner
+from linmax.models.experts_model import ExpertsModel
 from linmax.util.checks import whole
 
 __all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
@@ -71,6 +71,67 @@ class Guaranteed:
             f"error <= {self.error:.4g} with probability {1 - self.failure:.4g} "
             f"({self.examples} examples, {self.mistakes} mistakes; {self.basis})"
         )
+
+
+class TaughtLearner(Protocol):
+    """Learner that a conversion can use."""
+
+    def predict(self, x: Any) -> Any: ...
+
+    def learn(self, x: Any, label: Any) -> Any: ...
+
+
+class OneByOne:
+    """Learner of this library for the conversions: one instance at a time.
+
+    Parameters
+    ----------
+    learner : Rule, Technique or str
+        A rule, a technique or text, as for `linmax.run`.
+    classes : sequence
+        All classes.
+    kind : str, default="attributes"
+        Kind of an instance: "attributes" (numbers, or a dict of strengths), "votes" (one class a voter) or "scores"
+        (one row of k ratings a rater).
+
+    See Also
+    --------
+    linmax.Learner : for other uses; with names, files and delayed labels.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(n=3, r=3, k=2, trials=2000, seed=1)
+    >>> learner = OneByOne("winnow(1.2)", classes=[0, 1], kind="votes")
+    >>> found = linmax.conversion.longest_survivor(learner, zip(data.votes, data.labels), failure=0.05)
+    >>> found.error < 0.05, found.hypothesis.predict([0, 0, 1])
+    (True, 0)
+    """
+
+    def __init__(self, learner: Any, classes: Sequence[Any], kind: str = "attributes") -> None:
+        if kind not in ("attributes", "votes", "scores"):
+            raise ValueError(f"kind must be 'attributes', 'votes' or 'scores', got {kind!r}")
+        self.learner, self.classes, self.kind = as_learner(learner), list(classes), kind
+        self._model: ExpertsModel | None = None
+
+    def _instances(self, x: Any) -> Experts:
+        block: dict[str, Any] = {self.kind: [x] if isinstance(x, dict) or self.kind == "votes" else np.asarray(x)[None]}
+        instances = experts(**block, classes=self.classes)
+        if self._model is None:
+            self._model = ExpertsModel(self.learner, instances.layout, self.classes)
+        return instances
+
+    def predict(self, x: Any) -> Any:
+        """Predict the class of one instance."""
+        instances = self._instances(x)
+        assert self._model is not None
+        return self._model.predict(instances)[0].item()
+
+    def learn(self, x: Any, label: Any) -> Any:
+        """Predict, then learn from the label; return the prediction."""
+        instances = self._instances(x)
+        assert self._model is not None
+        return self._model.run(instances, [label]).predictions[0].item()
 
 
 def _right(prediction: Any, label: Any) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linmax.core.rows import Vector
+from linmax.theory.rows import Vector
 
 __all__ = ["Certificate", "says_nothing", "shown_alpha"]
 

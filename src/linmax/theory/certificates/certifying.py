@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linmax.core.bounding import Bound, MultiplicativeBound
-from linmax.core.rows import Rows, Vector
-from linmax.data.differences import rows_of
 from linmax.data.experts import Experts
 from linmax.engine.notation import Learner, as_learner
-from linmax.models.mistake_bounds import LearnerBound, bound_of
 from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
 from linmax.rules import REGISTRY
 from linmax.techniques.voting import Voted
+from linmax.theory.bounding import Bound, MultiplicativeBound
 from linmax.theory.certificates.certificate import Certificate, says_nothing, shown_alpha
 from linmax.theory.certificates.margins import NO_MARGIN, SOFTNESS, widest_margin_of
 from linmax.theory.certificates.searching import search
+from linmax.theory.differences import rows_of
+from linmax.theory.mistake_bounds import LearnerBound, bound_of
+from linmax.theory.rows import Rows, Vector
 from linmax.util.blas import one_blas_thread
 from linmax.util.checks import whole
 from linmax.util.progress import LateProgress

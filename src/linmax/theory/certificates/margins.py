@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog, minimize, nnls
 
-from linmax.core.bounding import norm_of
-from linmax.core.rows import Rows, Vector, comparator
+from linmax.theory.bounding import norm_of
+from linmax.theory.rows import Rows, Vector, comparator
 from linmax.util.blas import one_blas_thread
 
 __all__ = [

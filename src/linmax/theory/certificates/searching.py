@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from linmax import bounds
-from linmax.core.bounding import AdditiveBound, Bound, MultiplicativeBound, norm_of
-from linmax.core.rows import Rows, Vector
+from linmax.theory.bounding import AdditiveBound, Bound, MultiplicativeBound, norm_of
 from linmax.theory.certificates.margins import SOFTNESS, descend, slope_of_norm
+from linmax.theory.rows import Rows, Vector
 
 __all__ = ["search"]
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linmax.core.bounding import AdditiveBound, Bound, bounds
 from linmax.core.contract import Rule
-from linmax.core.rows import Rows, Vector, comparator
-from linmax.data.differences import rows_of
 from linmax.engine.notation import Learner, as_learner
 from linmax.techniques.exploring import Explored
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.selecting import Selected
 from linmax.techniques.voting import Voted
+from linmax.theory.bounding import AdditiveBound, Bound, bounds
+from linmax.theory.differences import rows_of
+from linmax.theory.rows import Rows, Vector, comparator
 from linmax.util.checks import finite
 from linmax.util.progress import LateProgress
 

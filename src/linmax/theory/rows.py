@@ -1,4 +1,4 @@
-"""The vectors z that a bound speaks of: the margin of a comparator on them, and its hinge noise."""
+"""Vectors z on which bounds are stated: the margin of a comparator on them, and its hinge noise."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Vector = npt.NDArray[np.float64]
 
 
 class Rows:
-    """The vectors z of all trials: one each for two classes, x^label - x^j for every wrong class j for many.
+    """Vectors z of all trials: one each for two classes, x^label - x^j for every wrong class j for many.
 
     Parameters
     ----------
-    matrix
-        (rows, n), dense or sparse.
-    trial
-        Which trial each row belongs to; by default each row is a trial of its own.
-    each
-        Whether every row of a trial can cause an update, so that each has a hinge loss of its own; otherwise the worst
-        row of a trial stands for it.
+    matrix : array-like or sparse array
+        Shape (rows, n).
+    trial : array-like, optional
+        Trial of each row; by default each row is one trial.
+    each : bool, default=False
+        Whether every row of a trial can cause an update, so that each has a hinge loss; otherwise the worst row of a
+        trial counts.
     """
 
     def __init__(self, matrix: Any, trial: npt.ArrayLike | None = None, each: bool = False) -> None:
@@ -57,7 +57,7 @@ class Rows:
 
     @property
     def owners(self) -> npt.NDArray[np.int64]:
-        """The trial of each row, numbered from 0."""
+        """Trial of each row, numbered from 0."""
         return np.repeat(np.arange(self.trials), np.diff(np.append(self.starts, self.shape[0])))
 
     @property
@@ -66,51 +66,51 @@ class Rows:
 
     @cached_property
     def largest(self) -> float:
-        """The largest magnitude, or 1 when all are 0."""
+        """Largest magnitude, or 1 when all are 0."""
         return float(abs(self.matrix).max()) or 1.0
 
     def one_by_one(self) -> Rows:
-        """The same rows where every rival of a trial can cause an update."""
+        """Return the rows with every rival of a trial able to cause an update."""
         return Rows(self.matrix, self.owners, each=True)
 
     def scaled(self, factor: float) -> Rows:
-        """All rows times a number."""
+        """Multiply all rows by a number."""
         return Rows(self.matrix * factor, self.owners, self.each)
 
     def take(self, trials: npt.NDArray[np.int64]) -> Rows:
-        """The rows of some trials."""
+        """Select the rows of some trials."""
         chosen = np.isin(self.owners, trials)
         return Rows(self.matrix[chosen], self.owners[chosen], self.each)
 
     def lowest(self, u: Vector) -> Vector:
-        """min_j u.z of each trial, or u.z of each row where each row counts."""
+        """Return min_j u.z of each trial, or u.z of each row where each row counts."""
         return np.asarray(np.minimum.reduceat(self.matrix @ u, self.groups))
 
     def losses(self, u: Vector, margin: float) -> Vector:
-        """Hinge loss of each trial: max(0, margin - min_j u.z), or the sum over j where each row counts."""
+        """Return the hinge loss of each trial: max(0, margin - min_j u.z), or the sum over j where each row counts."""
         losses = np.maximum(0.0, margin - self.lowest(u))
         return np.asarray(np.add.reduceat(losses, self.starts)) if self.each else losses
 
     def noise(self, u: Vector, margin: float) -> float:
-        """Hinge loss of all trials."""
+        """Return the hinge loss of all trials."""
         return float(self.losses(u, margin).sum())
 
     def sizes(self, p: float) -> Vector:
-        """||z||_p of each row."""
+        """Return ||z||_p of each row."""
         magnitude = abs(self.matrix)
         scale = self.largest
         total = ((magnitude / scale) ** p).sum(axis=1)
         return np.asarray(scale * np.asarray(total).ravel() ** (1.0 / p))
 
     def divided(self, sizes: Vector) -> Rows:
-        """Every row divided by its number; rows with 0 stay as they are."""
+        """Divide every row by its number; rows with 0 are unchanged."""
         factors = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
         if sparse.issparse(self.matrix):
             return Rows(sparse.diags_array(factors) @ self.matrix, self.owners, self.each)
         return Rows(self.matrix * factors[:, None], self.owners, self.each)
 
     def soft_noise(self, u: Vector, margin: float, softness: float) -> tuple[float, Vector]:
-        """A smooth bound of the noise and its slope in u: s sum_t ln(1 + sum_j exp((margin - u.z)/s))."""
+        """Return a smooth bound of the noise and its slope in u: s sum_t ln(1 + sum_j exp((margin - u.z)/s))."""
         excess = (margin - self.matrix @ u) / softness
         top = np.maximum(np.maximum.reduceat(excess, self.groups), 0.0)
         counts = np.diff(np.append(self.groups, len(excess)))
@@ -121,7 +121,7 @@ class Rows:
 
 
 def comparator(u: npt.ArrayLike, rows: Rows) -> Vector:
-    """The weights of a comparator, one for each coordinate of the rows."""
+    """Check the weights of a comparator, one for each coordinate of the rows."""
     weights = np.asarray(u, dtype=float)
     if weights.shape != (rows.shape[1],):
         raise ValueError(f"u must have one weight a column: {rows.shape[1]}, got shape {weights.shape}")

@@ -10,7 +10,7 @@ import pytest
 import linmax
 from linmax import adversaries, bounds
 from linmax.learners.votes.pool import RATE
-from linmax.models.regret import Losses, least, losses_of
+from linmax.theory.regret import Losses, least, losses_of
 
 
 def losses(learner: str, instances: linmax.data.experts.Experts, labels: np.ndarray) -> Losses:

@@ -10,8 +10,8 @@ import pytest
 
 import linmax
 from linmax import bounds
-from linmax.core.rows import Rows
-from linmax.models.mistake_bounds import bound_of
+from linmax.theory.mistake_bounds import bound_of
+from linmax.theory.rows import Rows
 
 DATA = linmax.majority_problem(n=6, r=3, k=2, noise=0.1, trials=40, seed=3)
 MARGIN = 0.2

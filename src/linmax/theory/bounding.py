@@ -1,4 +1,4 @@
-"""Mistake bounds on given rows, as rules state them (`Rule.bound`); the search for a comparator and a trace read them.
+"""Mistake bounds on given rows, as rules state them (`Rule.bound`); certificates and traces use them.
 
 A bound depends on the comparator by one number (`measure`), on its margin and on its noise. There are two kinds, each
 with its own way to seek the comparator that makes it least: `AdditiveBound` and `MultiplicativeBound`.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
-from linmax.core.rows import Rows, Vector
+from linmax.theory.rows import Rows, Vector
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["AdditiveBound", "Bound", "MultiplicativeBound", "bounds", "norm_of"]
 
 
 def norm_of(v: Vector, order: float) -> float:
-    """||v||, also where powers of its numbers would overflow."""
+    """Return ||v||, also where powers of its numbers would overflow."""
     largest = float(np.abs(v).max(initial=0.0))
     return 0.0 if largest == 0.0 else largest * float(((np.abs(v) / largest) ** order).sum()) ** (1.0 / order)
 
@@ -37,7 +37,7 @@ class AdditiveBound:
     Attributes
     ----------
     rows
-        The z as the bound sees them: scaled, where the rule scales them.
+        The z, scaled where the rule scales them.
     order
         Of the norm of u.
     factor
@@ -54,15 +54,15 @@ class AdditiveBound:
 
     @property
     def reach(self) -> float:
-        """The size of margins that matter."""
+        """Size of relevant margins."""
         return self.factor or 1.0
 
     def measure(self, u: Vector) -> float:
-        """||u||."""
+        """Return ||u||."""
         return norm_of(u, self.order)
 
     def unit(self, u: Vector) -> Vector:
-        """u at length 1."""
+        """Return u at length 1."""
         return u / (norm_of(u, self.order) or 1.0)
 
 
@@ -75,7 +75,7 @@ class MultiplicativeBound:
     Attributes
     ----------
     rows
-        The z as the bound sees them.
+        The z.
     positive
         Whether the weights, and so u, are positive.
     alpha
@@ -92,33 +92,33 @@ class MultiplicativeBound:
 
     @property
     def largest(self) -> float:
-        """The largest |z_i|."""
+        """Largest |z_i|."""
         return self.rows.largest
 
     @property
     def reach(self) -> float:
-        """The size of margins that matter."""
+        """Size of relevant margins."""
         return max(self.largest, self.thickness)
 
     def measure(self, u: Vector) -> float:
-        """What the rule must learn to get from its first weights to u."""
+        """Return the divergence of u from the first weights."""
         return bounds.divergence(u) if self.positive else bounds.divergence_balanced(u)
 
     def value(self, learned: float, margin: float, noise: float) -> float:
-        """The bound."""
+        """Return the bound."""
         alpha = self.alpha or self.best_alpha(learned, margin, noise)
         if alpha is None or math.isinf(alpha):
             return math.inf
         return bounds.zero_threshold.from_divergence(learned, margin, alpha, noise, self.thickness, self.largest)
 
     def best_alpha(self, learned: float, margin: float, noise: float) -> float | None:
-        """None when the margin is within the thickness, where no alpha gives a bound."""
+        """Return the best alpha, or None when the margin is within the thickness, where no alpha gives a bound."""
         if margin <= self.thickness:
             return None
         return bounds.best_alpha(learned, margin, noise, self.thickness, self.largest)
 
     def unit(self, u: Vector) -> Vector:
-        """u with the sum 1 of its magnitudes."""
+        """Scale u so that its magnitudes sum to 1."""
         return u / (float(np.abs(u).sum()) or 1.0)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from linmax.core.rows import Rows
 from linmax.data.experts import Experts
 from linmax.data.labels import label_array, unique_labels
+from linmax.theory.rows import Rows
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
