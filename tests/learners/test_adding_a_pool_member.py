@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from linmax import Learner, experts, merge, run
 from linmax.learners.attributes.member import Group, Task
 from linmax.learners.attributes.pool import REGISTRY
-from linmax.learners.base import Mixture
+from linmax.learners.base import Field
 
 COLUMN = 2
 
@@ -17,13 +19,7 @@ class Majority(Group):
     """Counts the labels by the sign of one attribute."""
 
     members = ("majority by sign",)
-    names = ("counts",)
-
-    def __init__(self) -> None:
-        self.counts = np.zeros((2, 0))
-
-    def fit(self, columns: int, width: int) -> None:
-        self.counts = np.concatenate([self.counts, np.zeros((2, max(0, width - self.counts.shape[1])))], axis=1)
+    fields: ClassVar = {"counts": Field((2, "class"))}
 
     def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
         for t, row in enumerate(task.rows):
@@ -31,12 +27,6 @@ class Majority(Group):
             votes[t, place, : task.known] = own[: task.known]
             if task.learn:
                 own[task.labels[task.begin + t]] += 1.0
-
-    def mix(self, mixture: Mixture, width: int) -> None:
-        self.fit(0, width)
-        for part, sign in mixture.counted:
-            own = part.state.counts
-            self.counts[:, part.classes[: own.shape[1]]] += sign * own[:, : part.classes.size]
 
 
 @pytest.mark.small

@@ -65,7 +65,7 @@ def test_the_pool_for_attributes_agrees_with_the_formulas(
         machine.run(instances[t : t + 1], labels[t : t + 1])
         np.testing.assert_allclose(running.fusion.weights, slow.weights, rtol=1e-3, atol=1e-4)
     if sparse.issparse(rows):
-        assert running.groups["sparse"].totals[-1] == slow.members[2].seen.sum()  # attributes met
+        assert running.groups["sparse"].met[0] == slow.members[2].seen.sum()  # attributes met
 
 
 @pytest.mark.small

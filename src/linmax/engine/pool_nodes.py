@@ -152,8 +152,6 @@ class AutoPoolNode(Node):
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         parts = apart(arrays)
         self.columns = parts[""]["columns"].copy()
-        if 0 < np.count_nonzero(self.columns < 0) < slots():  # stored before words had log odds, the fourth member
-            self.columns[self.columns < -3] -= 1
         if "attributes" in parts:
             self.attributes = self.attributes or RunningPool(self.kind)
             self.attributes.restore(parts["attributes"])

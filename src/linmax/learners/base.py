@@ -1,12 +1,12 @@
-"""Learners that are no rule: they use all classes of a trial, or none of its sub-experts.
+"""Learners that are not rules: their description, their state, and how states grow, are saved and merge.
 
-Each has a `Description`, which is what the user writes, and a `Running` learner, which has the state and does the work,
-a chunk of trials at a time. They stand alone or among the members of `combine` and `stack`.
+Each learner has a `Description`, which the user writes, and a `Running` learner, which holds the state and does the
+work, a chunk of trials at a time. Both stand alone or among the members of `combine` and `stack`.
 
-How states of learners that are no rules are mixed into one: what learned weights from what, and what was counted.
-
-Weights are mixed with shares mu_i that add up to 1, as the rules' are (`linmax.rules.mixtures`); counts add up whatever
-the shares, those of the common base taken once. What a state has not met is there as it was at first.
+A state declares its arrays as `Field`s: their axes, the value before anything was learned, and how states that learned
+from different trials merge. `State` grows, saves, loads and merges whatever is declared. Counts add up, those of a
+common base taken once. Weights are mixed with shares mu_i that add up to 1, as those of rules are
+(`linmax.rules.mixtures`). Cells that a state does not have count with their start value.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmax.core.contract import LARGEST, Instances
+from linmax.util.names import taken
 
 __all__ = [
     "AutomaticPool",
     "Description",
+    "Field",
     "Mixture",
     "Placement",
     "Running",
     "Spot",
+    "State",
     "Table",
+    "grown",
+    "merged",
     "mix_by_precision",
     "mix_learned",
     "mix_matrices",
@@ -117,6 +122,119 @@ def spot_of(rows: np.ndarray, columns: np.ndarray) -> Spot:
 
 def _first_ones(places: np.ndarray) -> bool:
     return bool((places == np.arange(places.size)).all())
+
+
+Axes = Mapping[str, np.ndarray]  # by the name of an axis, where the cells of a part are among those of all
+
+
+@dataclass(frozen=True)
+class Field:
+    """Declaration of one array of a state.
+
+    Parameters
+    ----------
+    axes : names of axes, whose sizes grow, or fixed sizes
+    start : value of a cell before anything was learned; broadcast over the axes
+    merge : "sum": what the parts counted adds up, and never falls below 0; "max": the largest; "mean": by the shares;
+        "": the state merges it itself
+    dtype : of the array
+    """
+
+    axes: tuple[str | int, ...] = (1,)
+    start: Any = 0.0
+    merge: str = "sum"
+    dtype: Any = np.float64
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Shape of the array for these sizes of the axes."""
+        return tuple(axis if isinstance(axis, int) else sizes[axis] for axis in self.axes)
+
+    def placed(self, array: np.ndarray, axes: Axes) -> tuple[Spot, np.ndarray]:
+        """Where the cells of an array are among those of all, and these cells; axes not given begin at 0."""
+        places = [axes.get(axis) if isinstance(axis, str) else None for axis in self.axes]
+        found = [np.arange(n) if own is None else own[:n] for own, n in zip(places, array.shape, strict=True)]
+        cells = array[tuple(slice(own.size) for own in found)]
+        if all(_first_ones(own) for own in found):
+            return tuple(slice(own.size) for own in found), cells
+        return np.ix_(*found), cells
+
+
+def grown(
+    fields: Mapping[str, Field], state: Any, sizes: Mapping[str, int], axes: Axes | None = None
+) -> dict[str, np.ndarray]:
+    """Arrays of a state over larger axes: its cells at their places, start values elsewhere.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> state = SimpleNamespace(votes=np.array([3.0, 4.0]))
+    >>> grown({"votes": Field(("voter",))}, state, {"voter": 3}, {"voter": np.array([2, 0])})["votes"].tolist()
+    [4.0, 0.0, 3.0]
+    """
+    found = {}
+    for name, field in fields.items():
+        found[name] = new = np.full(field.shape(sizes), field.start, field.dtype)
+        spot, cells = field.placed(getattr(state, name), axes or {})
+        new[spot] = cells
+    return found
+
+
+def merged(
+    fields: Mapping[str, Field], mixture: Mixture, sizes: Mapping[str, int], axes_of: Callable[[Placement], Axes]
+) -> dict[str, np.ndarray]:
+    """Merged arrays of those fields that say how (see `Field`)."""
+    found = {}
+    for name, field in fields.items():
+        if not field.merge:
+            continue
+        new = np.full(field.shape(sizes), 0.0 if field.merge == "mean" else field.start, np.float64)
+        for part, times in mixture.weighed if field.merge == "mean" else mixture.counted:
+            spot, cells = field.placed(getattr(part.state, name), axes_of(part))
+            if field.merge == "max":
+                new[spot] = np.maximum(new[spot], cells)
+            elif field.merge == "mean" or not np.any(field.start):
+                new[spot] += times * cells.astype(np.float64)
+            else:
+                new[spot] += times * (cells - np.full(cells.shape, field.start))
+        if field.merge == "sum":
+            np.maximum(new, 0.0, out=new)
+        found[name] = new.astype(field.dtype)
+    return found
+
+
+class State:
+    """Arrays declared by ``fields``, which are attributes: grown, saved, loaded and merged by what is declared."""
+
+    fields: ClassVar[Mapping[str, Field]] = {}
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All the state, by name."""
+        return {name: getattr(self, name) for name in self.fields}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over a state."""
+        for name in self.fields:
+            setattr(self, name, taken(arrays, name))
+
+    def grow(self, **sizes: int) -> None:
+        """Enlarge axes to at least these sizes; arrays that fit stay as they are."""
+        for name, field in self.fields.items():
+            old = getattr(self, name, None)
+            shape = field.shape(sizes)
+            if old is None:
+                setattr(self, name, np.full(shape, field.start, field.dtype))
+                continue
+            larger = tuple(np.maximum(shape, old.shape).tolist())
+            if larger != old.shape:
+                new = np.full(larger, field.start, field.dtype)
+                new[tuple(slice(n) for n in old.shape)] = old
+                setattr(self, name, new)
+
+    def merge_fields(self, mixture: Mixture, sizes: Mapping[str, int], axes_of: Callable[[Placement], Axes]) -> None:
+        """Set the fields that say how to the merged ones of a mixture."""
+        for name, array in merged(self.fields, mixture, sizes, axes_of).items():
+            setattr(self, name, array)
 
 
 def mix_by_precision(
@@ -221,7 +339,7 @@ class AutomaticPool:
         return f"auto({self.kind})" if self.kind else "auto"
 
 
-class Running:
+class Running(State):
     """A learner at work. ``shape`` is that of `linmax.core.contract.State`, k the number of classes, known or not."""
 
     def play(
@@ -235,15 +353,6 @@ class Running:
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
-        raise NotImplementedError
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All the state, by name."""
-        raise NotImplementedError
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over a state."""
         raise NotImplementedError
 
     def hypothesis(self) -> np.ndarray:

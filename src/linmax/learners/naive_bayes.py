@@ -12,9 +12,8 @@ nothing is fitted to mistakes, so that it is good from the first trials on.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, float64, int64, types
@@ -22,7 +21,7 @@ from numba import boolean, float64, int64, types
 from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Description, Mixture, Running, spot_of
+from linmax.learners.base import Description, Field, Mixture, Running
 from linmax.util.checks import positive
 
 __all__ = ["NaiveBayes", "naive_bayes"]
@@ -48,7 +47,29 @@ def add_evidence(row: np.ndarray, value: float, smoothing: float, known: int, sc
         scores[c] -= value * math.log(total - row[c] + smoothing)
 
 
-@kernel(types.void(InstancesT, Labels, int64, int64, Indices, float64, Matrix, Vector, boolean, Labels, Matrix))
+class BayesCounts(NamedTuple):
+    """Counts of attributes by class."""
+
+    dense: np.ndarray  # (dense attributes, classes): n_fc
+    sparse: np.ndarray  # (sparse attributes, classes): n_fc
+    dense_seen: np.ndarray  # 1 for attributes that were not 0 in some trial
+    sparse_seen: np.ndarray
+    totals: np.ndarray  # (classes,): N_c
+    seen: np.ndarray  # (1,): V
+
+
+CountsT = types.NamedTuple((Matrix, Matrix, Vector, Vector, Vector, Vector), BayesCounts)
+
+
+@kernel()
+def count(value: float, f: int, label: int, counts: np.ndarray, seen: np.ndarray, total: np.ndarray) -> None:
+    """Count one attribute of a trial."""
+    total[0] += 1.0 - seen[f]
+    seen[f] = 1.0
+    counts[f, label] += value
+
+
+@kernel(types.void(InstancesT, Labels, int64, int64, Indices, float64, CountsT, boolean, Labels, Matrix))
 def play_bayes(
     instances: Instances,
     labels: np.ndarray,
@@ -56,15 +77,13 @@ def play_bayes(
     end: int,
     shape: np.ndarray,
     smoothing: float,
-    counts: np.ndarray,
-    totals: np.ndarray,
+    counts: BayesCounts,
     learn: bool,
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> None:
-    """Trials begin..end. ``totals`` are N_c and, last, the attributes seen; a row of ``counts`` is n_f. and a mark."""
-    dense, sparse = instances.dense.shape[1], instances.indptr.size > 0
-    classes = totals.size - 1
+    """Predict, and learn, trials begin..end."""
+    dense, sparse, seen = instances.dense.shape[1], instances.indptr.size > 0, counts.seen
     for t in range(begin, end):
         known, scores = shape[KNOWN], table[t - begin]
         lo, hi = (instances.indptr[t], instances.indptr[t + 1]) if sparse else (0, 0)
@@ -73,94 +92,86 @@ def play_bayes(
             size += instances.dense[t, f]
         for j in range(lo, hi):
             size += instances.values[j]
-        if totals[classes] > 0.0:
-            class_terms(totals, totals[classes], smoothing, known, size, scores)
+        if seen[0] > 0.0:
+            class_terms(counts.totals, seen[0], smoothing, known, size, scores)
             for f in range(dense):
                 if instances.dense[t, f] != 0.0:
-                    add_evidence(counts[f], instances.dense[t, f], smoothing, known, scores)
+                    add_evidence(counts.dense[f], instances.dense[t, f], smoothing, known, scores)
             for j in range(lo, hi):
-                add_evidence(counts[dense + instances.indices[j]], instances.values[j], smoothing, known, scores)
+                add_evidence(counts.sparse[instances.indices[j]], instances.values[j], smoothing, known, scores)
         predictions[t - begin] = top_two(scores, shape)[0]
         if not learn:
             continue
         label = labels[t]
         if label >= known:
             shape[KNOWN] = label + 1
-        totals[label] += size
+        counts.totals[label] += size
         for f in range(dense):
             if instances.dense[t, f] != 0.0:
-                totals[classes] += 1.0 - counts[f, classes]
-                counts[f, classes] = 1.0
-                counts[f, label] += instances.dense[t, f]
+                count(instances.dense[t, f], f, label, counts.dense, counts.dense_seen, seen)
         for j in range(lo, hi):
-            row = dense + instances.indices[j]
-            totals[classes] += 1.0 - counts[row, classes]
-            counts[row, classes] = 1.0
-            counts[row, label] += instances.values[j]
+            count(instances.values[j], instances.indices[j], label, counts.sparse, counts.sparse_seen, seen)
 
 
 class RunningBayes(Running):
-    """State: the counts, with a last column that marks the attributes seen, and the classes' totals."""
+    """Complement naive Bayes at work."""
+
+    fields: ClassVar = {
+        "dense": Field(("dense", "class")),
+        "sparse": Field(("sparse", "class")),
+        "dense_seen": Field(("dense",), merge="max"),
+        "sparse_seen": Field(("sparse",), merge="max"),
+        "totals": Field(("class",)),
+        "seen": Field(merge=""),
+    }
+
+    dense: np.ndarray
+    sparse: np.ndarray
+    dense_seen: np.ndarray
+    sparse_seen: np.ndarray
+    totals: np.ndarray
+    seen: np.ndarray
 
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
-        self.counts, self.totals = np.zeros((0, 1)), np.zeros(1)
-        self.dense = np.zeros(1, np.int64)
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"counts": self.counts, "totals": self.totals, "dense": self.dense}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self.counts, self.totals, self.dense = (arrays[name].copy() for name in ("counts", "totals", "dense"))
+        self.grow(**{"dense": 0, "sparse": 0, "class": 0})
 
     def _fit(self, instances: Instances, k: int) -> None:
-        """Make room for all attributes and classes of these instances; dense ones come first."""
+        """Make room for all attributes and classes of these instances."""
         if min(instances.dense.min(initial=0.0), instances.values.min(initial=0.0)) < 0.0:
             raise ValueError("naive-bayes needs attributes >= 0, such as counts; got a negative one; shift or drop it")
-        dense = instances.dense.shape[1]
-        sparse = max(len(self.counts) - int(self.dense[0]), int(instances.indices.max(initial=-1)) + 1)
-        self._make_room(dense, sparse + sparse // 2 if dense + sparse > len(self.counts) else sparse, k)
+        sparse = int(instances.indices.max(initial=-1)) + 1
+        spare = sparse // 2 if sparse > len(self.sparse) else 0
+        self.grow(**{"dense": instances.dense.shape[1], "sparse": sparse + spare, "class": k})
 
-    def _make_room(self, dense: int, sparse: int, k: int) -> None:
-        old, classes = int(self.dense[0]), len(self.totals) - 1
-        if dense == old and dense + sparse == len(self.counts) and k == classes:
-            return
-        counts = np.zeros((dense + sparse, k + 1))
-        columns = [*range(classes), k]
-        counts[np.ix_(range(old), columns)] = self.counts[:old]
-        counts[np.ix_(range(dense, dense + len(self.counts) - old), columns)] = self.counts[old:]
-        totals = np.zeros(k + 1)
-        totals[columns] = self.totals
-        self.counts, self.totals, self.dense[0] = counts, totals, dense
+    @property
+    def counts(self) -> BayesCounts:
+        """All the state, as the kernel takes it."""
+        return BayesCounts(**self.arrays)
 
     def linear_form(self, dense: int, sparse: int, k: int) -> np.ndarray:
-        """Its scores are linear: ln((N - N_c + a V) / (n_f - n_fc + a)); 0 for attributes not yet met."""
-        form, classes, own = np.zeros((1 + dense + sparse, k)), len(self.totals) - 1, int(self.dense[0])
-        counts, a = self.counts[:, :classes], self.smoothing
-        rest = self.totals[:classes].sum() - self.totals[:classes] + a * self.totals[classes]
-        met = np.flatnonzero(self.counts[:, classes])
-        logs = np.log(counts[met].sum(axis=1, keepdims=True) - counts[met] + a)
-        rows = np.where(met < own, met, met - own + dense)
-        if met.size:
-            form[1 + rows, :classes] = np.log(rest) - logs
+        """Weights of its linear scores, ln((N - N_c + a V) / (n_f - n_fc + a)); 0 for attributes not yet seen."""
+        form, classes, a = np.zeros((1 + dense + sparse, k)), len(self.totals), self.smoothing
+        rest = self.totals.sum() - self.totals + a * self.seen[0]
+        for first, counts, seen in ((1, self.dense, self.dense_seen), (1 + dense, self.sparse, self.sparse_seen)):
+            met = np.flatnonzero(seen)
+            if met.size:
+                logs = np.log(counts[met].sum(axis=1, keepdims=True) - counts[met] + a)
+                form[first + met, :classes] = np.log(rest) - logs
         return form
 
     def mix(self, mixture: Mixture) -> None:
         """Become the mixture: counts add up, so that this is what one that saw all trials would be."""
-        sizes = [(part.dense.size, int(part.sparse.max(initial=-1)) + 1) for part, _ in mixture.counted]
-        dense = max(size for size, _ in sizes)
-        self._make_room(dense, max(size for _, size in sizes), mixture.k)
-        for part, sign in mixture.counted:
-            own, classes = int(part.state.dense[0]), len(part.state.totals) - 1
-            columns = part.classes[:classes]
-            counts = part.state.counts
-            for rows, table in ((part.dense, counts[:own]), (dense + part.sparse, counts[own:])):
-                rows, table = rows[: len(table)], table[: len(rows)]
-                self.counts[spot_of(rows, columns)] += sign * table[:, : columns.size]
-                self.counts[rows, -1] = np.maximum(self.counts[rows, -1], table[:, -1])
-            self.totals[columns] += sign * part.state.totals[: columns.size]
-        self.totals[-1] = self.counts[:, -1].sum()
+        parts = [part for part, _ in mixture.counted]
+        sizes = {
+            "dense": max(part.dense.size for part in parts),
+            "sparse": max(int(part.sparse.max(initial=-1)) + 1 for part in parts),
+            "class": mixture.k,
+        }
+        self.merge_fields(
+            mixture, sizes, lambda part: {"dense": part.dense, "sparse": part.sparse, "class": part.classes}
+        )
+        self.seen[0] = self.dense_seen.sum() + self.sparse_seen.sum()
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
@@ -169,18 +180,17 @@ class RunningBayes(Running):
             raise ValueError("naive-bayes learns from attributes, and these instances have none; use a rule or softmax")
         self._fit(instances, k)
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        play_bayes(
-            instances, labels, begin, end, shape, self.smoothing, self.counts, self.totals, True, predictions, table
-        )
+        play_bayes(instances, labels, begin, end, shape, self.smoothing, self.counts, True, predictions, table)
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        kept = self.counts, self.totals, int(self.dense[0])
+        kept = self.arrays
         self._fit(instances, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         none = np.zeros(0, np.int32)
-        play_bayes(instances, none, 0, size, shape, self.smoothing, self.counts, self.totals, False, predictions, table)
-        self.counts, self.totals, self.dense[0] = kept
+        play_bayes(instances, none, 0, size, shape, self.smoothing, self.counts, False, predictions, table)
+        for name, array in kept.items():  # attributes that are only predicted from leave nothing behind
+            setattr(self, name, array)
         return predictions, table
 
 

@@ -10,7 +10,6 @@ It is silent where rows are predicted only: nobody says that they come after tho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,7 +20,7 @@ from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vect
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import Group, Task
-from linmax.learners.base import Description, Mixture, Running
+from linmax.learners.base import Description, Field, Mixture, Running
 from linmax.util.checks import finite
 
 __all__ = ["RecentLabel", "RecentLabels", "recent_label"]
@@ -58,44 +57,36 @@ def leader(scores: np.ndarray, shape: np.ndarray) -> int:
 class RunningRecent(Running):
     """State: one number a class."""
 
+    fields: ClassVar = {"recent": Field(("class",))}
+    recent: np.ndarray
+
     def __init__(self, decay: float) -> None:
         self.decay = decay
-        self.recent = np.zeros(0)
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"recent": self.recent}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self.recent = arrays["recent"].copy()
-
-    def _fit(self, k: int) -> None:
-        self.recent = np.concatenate([self.recent, np.zeros(k - len(self.recent))])
+        self.grow(**{"class": 0})
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        self._fit(k)
+        self.grow(**{"class": k})
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
         play_recent(labels, begin, end, shape, self.decay, self.recent, predictions, table)
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        self._fit(k)
+        self.grow(**{"class": k})
         return np.full(size, leader(self.recent, shape), np.int32), np.tile(self.recent, (size, 1))
 
     def hypothesis(self) -> np.ndarray:
         raise ValueError("recent-label is not a single weight vector: it looks at labels only, and has no weights")
 
     def mix(self, mixture: Mixture) -> None:
-        """Which labels came lately is known of one stream only: of several it is forgotten, unless none fades."""
-        self.recent = np.zeros(mixture.k)
-        parts = mixture.counted if self.decay == 1.0 else []
+        """Add up the labels where none fades; else they are those of one stream, and of several are forgotten."""
+        self.grow(**{"class": mixture.k})
         if mixture.alone is not None:
-            parts = [(part, 1) for part, _ in mixture.weighed]
-        for part, sign in parts:
-            own = part.state.recent
-            self.recent[part.classes[: len(own)]] += sign * own
+            mixture = mixture._replace(parts=[part for part, _ in mixture.weighed], shares=np.ones(1), base=None)
+        elif self.decay < 1.0:
+            return
+        self.merge_fields(mixture, {"class": mixture.k}, lambda part: {"class": part.classes})
 
 
 @dataclass(frozen=True)
@@ -149,13 +140,8 @@ class RecentLabels(Group):
 
     members = ("recent labels",)
     sparse = True
-    names = ("recent",)
-
-    def __init__(self) -> None:
-        self.recent = np.zeros(0)
-
-    def fit(self, columns: int, width: int) -> None:
-        self.recent = np.concatenate([self.recent, np.zeros(max(0, width - len(self.recent)))])
+    fields: ClassVar = {"recent": Field(("class",), merge="")}
+    recent: np.ndarray
 
     def follow(self, task: Task, led: object, votes: np.ndarray, place: int) -> None:
         if not task.learn:
@@ -167,7 +153,7 @@ class RecentLabels(Group):
         votes[:, place] = table[:, : votes.shape[2]]
 
     def mix(self, mixture: Mixture, width: int) -> None:
-        """Which labels came lately is known of one stream only: of several it is forgotten."""
+        """Keep the recent labels of a single part; those of several streams are forgotten."""
         self.fit(0, width)
         if len(mixture.weighed) == 1:
             part = mixture.weighed[0][0]

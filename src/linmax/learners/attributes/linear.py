@@ -17,7 +17,7 @@ Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), Online passive-aggress
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, float64, int64, types
@@ -26,8 +26,17 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling_rows import standardise
 from linmax.jit.compiling import kernel
-from linmax.learners.attributes.member import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival
-from linmax.learners.base import Mixture, Placement, Spot, mix_by_precision, spot_of
+from linmax.learners.attributes.member import (
+    DENIED,
+    Group,
+    Single,
+    SingleCube,
+    SingleMatrix,
+    Task,
+    best_rival,
+    moments_of,
+)
+from linmax.learners.base import Field, Mixture, mix_by_precision
 from linmax.rules.scw import shrinkage, step_size
 
 __all__ = ["DenseMembers", "DenseRoom", "DenseRoomT", "play_dense"]
@@ -214,26 +223,20 @@ class DenseMembers(Group):
     """State: the cells, count, mean and squares of each attribute, and the trials."""
 
     members = ("PA-I", "SCW-I", "A-perceptron")
-    names = ("cells", "stats", "trials")
+    fields: ClassVar = {
+        "cells": Field(("row", ROWS, "class"), (np.arange(ROWS) == DOUBT)[:, None], "", np.float32),
+        "stats": Field(("column", 3), merge=""),
+        "trials": Field(),
+    }
 
-    def __init__(self) -> None:
-        self.cells = np.zeros((0, ROWS, 0), np.float32)
-        self.stats, self.trials = np.zeros((0, 3)), np.zeros(1)
+    cells: np.ndarray
+    stats: np.ndarray
+    trials: np.ndarray
 
     def fit(self, columns: int, width: int) -> None:
-        self._make_room(columns + 1, width)
-
-    def _make_room(self, need: int, width: int) -> None:
-        rows, _, old = self.cells.shape
-        need, width = max(need, rows), max(width, old)
-        if need == rows and width == old:
-            return
-        cells = np.zeros((need, ROWS, width), np.float32)
-        cells[:, DOUBT] = 1.0
-        cells[:rows, :, :old] = self.cells
-        self.cells = cells
-        absent = np.tile([self.trials[0], 0.0, 0.0], (need - 1 - len(self.stats), 1))  # they were 0 all the time
-        self.stats = np.concatenate([self.stats, absent])
+        known = len(self.stats)
+        super().fit(columns, width)
+        self.stats[known:, 0] = self.trials[0]  # attributes not seen before were 0 in all trials
 
     def tables(self, k: int) -> dict[str, np.ndarray]:
         cells, past = self.cells[:, :, :k].astype(np.float64), self.trials[0] + 1.0
@@ -251,28 +254,25 @@ class DenseMembers(Group):
 
         The sum of the Perceptron's hypotheses that met a trial, T w - lag after T trials, adds up.
         """
-        columns = 1 + max(int(part.dense[: len(part.state.stats)].max(initial=-1)) for part, _ in mixture.counted)
-        self._make_room(columns + 1, width)
+        super().mix(mixture, width)
+        columns = self.columns_of(mixture)
+        self.fit(columns, width)
         shape = (len(self.cells), width)
         track, quick, met, means = np.zeros(shape), np.zeros(shape), np.zeros(shape), []
         for part, share in mixture.weighed:
-            spot, cells = _placed(part)
+            spot, cells = self.placed(part)
             track[spot] += share * cells[:, TRACK]
             quick[spot] += share * cells[:, QUICK]
             means.append((spot, cells[:, FIRM], cells[:, DOUBT], share))
         for part, sign in mixture.counted:
-            spot, cells = _placed(part)
+            spot, cells = self.placed(part)
             met[spot] += sign * (part.state.trials[0] * cells[:, QUICK] - cells[:, PAST])
-            self.trials += sign * part.state.trials
         self.cells[:, FIRM], self.cells[:, DOUBT] = mix_by_precision(shape, means)
         self.cells[:, TRACK], self.cells[:, QUICK] = track, quick
         self.cells[:, PAST] = self.trials[0] * quick - met
-        tables = []
-        for part, _ in mixture.counted:
-            table = np.tile([part.state.trials[0], 0.0, 0.0], (columns, 1))  # what it has not met was 0
-            table[part.dense[: len(part.state.stats)]] = part.state.stats
-            tables.append(table)
-        self.stats = pooled_moments(tables, [n for _, n in mixture.counted])
+        self.stats = pooled_moments(
+            [moments_of(part, columns) for part, _ in mixture.counted], [n for _, n in mixture.counted]
+        )
 
     def room(self) -> DenseRoom:
         """What a trial is worked out in."""
@@ -285,10 +285,3 @@ class DenseMembers(Group):
             task.rows, task.met, task.instances.constant, task.labels, task.weights, task.begin, task.known,
             *self.room(), task.learn, votes, place,
         )  # fmt: skip
-
-
-def _placed(part: Placement) -> tuple[Spot, np.ndarray]:
-    """Where a state's cells are among those of all together, and they, in double precision."""
-    rows = np.concatenate([[0], 1 + part.dense]).astype(np.int64)[: len(part.state.cells)]
-    columns = part.classes[: part.state.cells.shape[2]]
-    return spot_of(rows, columns), part.state.cells[: rows.size, :, : columns.size].astype(np.float64)

@@ -6,7 +6,6 @@ line of the registry in `pool_members`; the pool fuses, saves, grows, merges and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from numba import float32
 
 from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Mixture
+from linmax.learners.base import Mixture, Placement, Spot, State, spot_of
 
 __all__ = ["DENIED", "Group", "Single", "SingleCube", "SingleMatrix", "Task", "WeightedLabels", "best_rival", "renamed"]
 
@@ -51,30 +50,30 @@ class Task(NamedTuple):
     weights: np.ndarray  # how much each of them counts
 
 
-class Group:
-    """Members that learn from the same attributes; all of their state is in ``arrays``.
+class Group(State):
+    """Members that learn from the same attributes; all of their state is declared in ``fields``.
 
-    No group sees another. `lead` of all groups may be a chunk of trials ahead of `follow`, in another thread; a group
-    does its work in one of them, or some in each.
+    Axes are "column" (attributes), "row" (the constant, then the attributes) and "class". No group sees another.
+    `lead` of all groups may be a chunk of trials ahead of `follow`, in another thread; a group does its work in one of
+    them, or some in each.
     """
 
     members: tuple[str, ...] = ()  # what its members are called
     sparse: ClassVar[bool] = False  # which attributes it learns from
     studies: ClassVar[bool] = False  # whether it wants to see the first trials together, before it learns from them
-    names: ClassVar[tuple[str, ...]] = ()  # of its arrays
 
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All the state."""
-        return {name: getattr(self, name) for name in self.names}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over a state."""
-        for name in self.names:
-            setattr(self, name, arrays[name].copy())
+    def __init__(self) -> None:
+        self.grow(**{"column": 0, "row": 0, "class": 0})
 
     def fit(self, columns: int, width: int) -> None:
         """Make room for so many attributes and classes."""
+        self.grow(**{"column": columns, "row": columns + 1, "class": width})
+
+    @property
+    def columns(self) -> int:
+        """Attributes that there is room for."""
+        sizes = [len(getattr(self, name)) for name, field in self.fields.items() if field.axes[0] == "column"]
+        return max(sizes, default=0)
 
     def mark(self) -> int:
         """What `rewind` takes back to: attributes that are only predicted from leave nothing behind."""
@@ -82,9 +81,6 @@ class Group:
 
     def rewind(self, mark: int) -> None:
         """Forget attributes that room was made for since."""
-
-    def inherit(self, other: Group) -> None:
-        """Take over room, but nothing learned, from one that is given up: memory that was used is ready sooner."""
 
     def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
         """Look at the first trials, dense attributes only; the group is as it was made, and learns from them next."""
@@ -102,9 +98,39 @@ class Group:
         """Weights of the members that are linear in the attributes: (the constant and the attributes, classes)."""
         return {}
 
+    def decided(self) -> dict[str, str | int | float]:
+        """Decisions about the attributes that a user may want to see."""
+        return {}
+
+    def axes(self, part: Placement) -> dict[str, np.ndarray]:
+        """Where the attributes and classes of a part are among those of all."""
+        columns = (part.sparse if self.sparse else part.dense)[: part.state.columns]
+        rows = np.concatenate([[0], 1 + columns]).astype(np.int64)
+        return {"column": columns, "row": rows, "class": part.classes}
+
+    def placed(self, part: Placement) -> tuple[Spot, np.ndarray]:
+        """Where the cells of a part, (row, kind, class), are in a table (row, class) of all; and these cells."""
+        axes, cells = self.axes(part), part.state.cells
+        rows, classes = axes["row"][: len(cells)], axes["class"][: cells.shape[2]]
+        return spot_of(rows, classes), cells[: rows.size, :, : classes.size].astype(np.float64)
+
+    def columns_of(self, mixture: Mixture) -> int:
+        """Attributes of all parts together."""
+        return 1 + max(int(self.axes(part)["column"].max(initial=-1)) for part, _ in mixture.counted)
+
     def mix(self, mixture: Mixture, width: int) -> None:
-        """Become the mixture of groups that learned apart; this one has seen nothing."""
-        raise NotImplementedError
+        """Become the mixture of groups that learned from different trials; this one has learned nothing."""
+        columns = self.columns_of(mixture)
+        self.merge_fields(mixture, {"column": columns, "row": columns + 1, "class": width}, self.axes)
+
+
+def moments_of(part: Placement, columns: int) -> np.ndarray:
+    """Count, mean, squares and more of each attribute of a part, at their places; what it has not seen was 0."""
+    own = part.state.stats
+    table = np.zeros((columns, own.shape[1]))
+    table[:, 0] = own[0, 0] if len(own) else 0.0
+    table[part.dense[: len(own)]] = own[: part.dense.size]
+    return table
 
 
 def renamed(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

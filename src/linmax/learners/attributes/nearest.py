@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, int64, types
@@ -22,8 +22,18 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.moments import pooled_moments
 from linmax.data.scaling_rows import STEADY
 from linmax.jit.compiling import kernel
-from linmax.learners.attributes.member import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival, renamed
-from linmax.learners.base import Mixture, Placement
+from linmax.learners.attributes.member import (
+    DENIED,
+    Group,
+    Single,
+    SingleCube,
+    SingleMatrix,
+    Task,
+    best_rival,
+    moments_of,
+    renamed,
+)
+from linmax.learners.base import Field, Mixture, Placement
 
 __all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
 
@@ -165,7 +175,7 @@ class NearestRows(Group):
 
     members = ("nearest rows",)
     studies = True
-    names = ("stats", "memory", "classes", "places")
+    fields: ClassVar = {"stats": Field(("column", 4), merge="")}
 
     def __init__(self) -> None:
         self.stats, self.memory = np.zeros((0, 4)), np.zeros((0, FEWEST), np.float32)
@@ -187,11 +197,11 @@ class NearestRows(Group):
         self.memory[:, : classes.size], self.classes[: classes.size] = memory, classes
 
     def fit(self, columns: int, width: int) -> None:
-        more = columns - len(self.memory)
-        if more > 0:
-            trials = self.stats[0, 0] if len(self.stats) else 0.0
-            self.stats = np.concatenate([self.stats, np.tile([trials, 0.0, 0.0, 0.0], (more, 1))])
-            self.memory = np.concatenate([self.memory, np.zeros((more, self.memory.shape[1]), np.float32)])
+        known = len(self.stats)
+        if columns > known:
+            super().fit(columns, width)
+            self.stats[known:, 0] = self.stats[0, 0]
+            self.memory = np.concatenate([self.memory, np.zeros((columns - known, self.classes.size), np.float32)])
 
     def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
         room = min(MOST, max(FEWEST, MOST_NUMBERS // max(1, rows.shape[1])))
@@ -233,13 +243,13 @@ class NearestRows(Group):
         Where there is no room for all, as many of the start stay as did in the parts on average, by shares. The rest is
         for new rows, those of the parts with the greatest shares.
         """
-        columns = 1 + max(int(part.dense[: len(part.state.stats)].max(initial=-1)) for part, _ in mixture.counted)
+        columns = self.columns_of(mixture)
         room = max(part.state.classes.size for part, _ in mixture.counted)
         self.fit(columns, width)
         parts, shares = [part for part, _ in mixture.weighed], np.array([share for _, share in mixture.weighed])
-        tables = [_moments(part, columns) for part, _ in mixture.counted]
+        tables = [moments_of(part, columns) for part, _ in mixture.counted]
         self.stats[:, :3] = pooled_moments([table[:, :3] for table in tables], [n for _, n in mixture.counted])
-        self.stats[:, 3] = _moments(parts[0], columns)[:, 3]
+        self.stats[:, 3] = moments_of(parts[0], columns)[:, 3]
         start = mixture.start if mixture.start is not None and mixture.start.state.classes.size == room else None
         begun = None if start is None else start.state
         new = np.array([part.state.since(begun) for part in parts])
@@ -259,7 +269,7 @@ class NearestRows(Group):
     def _placed(self, part: Placement, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows that another remembers, as they are stored here, and their classes."""
         own, rows = part.state, np.zeros((len(self.stats), places.size))
-        offsets = _moments(part, len(self.stats))[:, 3] - self.stats[:, 3]
+        offsets = moments_of(part, len(self.stats))[:, 3] - self.stats[:, 3]
         rows[part.dense[: len(own.stats)]] = own.memory[:, places]
         return rows + offsets[:, None], renamed(own.classes[places], part.classes)
 
@@ -293,11 +303,3 @@ def shared_out(wanted: np.ndarray, shares: np.ndarray, room: int) -> np.ndarray:
         found[place] = min(int(wanted[place]), left)
         left -= int(found[place])
     return found
-
-
-def _moments(part: Placement, columns: int) -> np.ndarray:
-    """A part's statistics at their places; what it has not met was 0."""
-    own = part.state.stats
-    table = np.tile([own[0, 0] if len(own) else 0.0, 0.0, 0.0, 0.0], (columns, 1))
-    table[part.dense[: len(own)]] = own
-    return table

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, int64, types
@@ -28,7 +28,7 @@ from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.features.bins import edges_of
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import DENIED, Group, SingleCube, SingleMatrix, Task, best_rival
-from linmax.learners.base import Mixture, Placement, Table, mix_learned, spot_of
+from linmax.learners.base import Field, Mixture, Placement, Table, mix_learned, spot_of
 
 __all__ = [
     "ACTIVE",
@@ -354,10 +354,9 @@ class PairMembers(Group):
     """
 
     studies = True
-    names = ("edges", "levels", "silent", "rank", "used", "keys", "cells", "trials")
+    fields: ClassVar = {"trials": Field()}
 
     def __init__(self, bins: int = 16) -> None:
-        self._spare: PairMembers | None = None  # whose table may be used again
         self.bins = bins
         self.members = (f"pairs of {bins} bins",)
         self.set_bins(late_bins(0, bins))
@@ -375,6 +374,10 @@ class PairMembers(Group):
         return bool(len(self.index))
 
     @property
+    def columns(self) -> int:
+        return len(self.edges)
+
+    @property
     def width(self) -> int:
         """Classes that there is room for."""
         return int(self.cells.shape[2])
@@ -387,7 +390,7 @@ class PairMembers(Group):
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         used = self.used
-        rows, found = self.index[used] & ROW, {name: getattr(self, name) for name in self.names[:4]}
+        rows, found = self.index[used] & ROW, {name: getattr(self, name) for name in Bins._fields}
         return found | {
             "used": np.append(used, len(self.index)), "keys": 1 + self.keys[rows], "cells": self.cells[rows],
             "trials": self.trials,
@@ -402,19 +405,10 @@ class PairMembers(Group):
         self.index[used[:-1]], self.keys[rows], self.cells[rows] = (tags << ROW_BITS) + rows, keys, cells
         self.keys[0] = len(keys)
 
-    def inherit(self, other: Group) -> None:
-        if isinstance(other, PairMembers):
-            self._spare, other._spare = other, None
-
     def _empty_table(self, size: int, width: int) -> None:
         """An index of so many places, and room for as many features; what is not used takes no memory."""
-        spare, self._spare = self._spare, None
-        if spare is not None and spare.cells.shape == (1 + size, 2, width):
-            self.index, self.keys, self.cells = spare.index, spare.keys, spare.cells
-            self.index[:] = 0
-        else:
-            self.index = np.zeros(size, np.int64)
-            self.keys, self.cells = np.empty(1 + size, np.int64), np.empty((1 + size, 2, width), np.float32)
+        self.index = np.zeros(size, np.int64)
+        self.keys, self.cells = np.empty(1 + size, np.int64), np.empty((1 + size, 2, width), np.float32)
         self.keys[0], self.cells[0, MEAN], self.cells[0, VARIANCE] = 0, 0.0, 1.0
 
     def fit(self, columns: int, width: int) -> None:
@@ -453,6 +447,12 @@ class PairMembers(Group):
         bins = self.edges, self.levels, self.silent, self.rank
         return PairRoom(self.cells, self.index, self.keys, *bins, self.trials, literals, places, scores, steps)
 
+    def decided(self) -> dict[str, str | int | float]:
+        if not self.ready:
+            return {}
+        numbers = int(np.count_nonzero(self.levels[:, 0]))
+        return {"columns of numbers": numbers, "columns of few values": len(self.levels) - numbers}
+
     def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
         if not self.ready:
             return
@@ -473,7 +473,7 @@ class PairMembers(Group):
             return
         start = mixture.start if mixture.start is not None and mixture.start.state.ready else None
         first = start or max(ready, key=lambda pair: pair[1])[0]
-        columns = 1 + max(int(part.dense[: len(part.state.edges)].max(initial=-1)) for part, _ in ready)
+        columns = 1 + max(int(part.dense[: part.state.columns].max(initial=-1)) for part, _ in ready)
         self._take_bins(first, columns)
         self._start(width)
         if start is not None:
@@ -484,8 +484,7 @@ class PairMembers(Group):
         own = self.cells[: self.keys[0] + 1]
         own[:, MEAN], own[:, VARIANCE] = mix_learned((len(own), width), tables, begun, mixture.last)
         own[0, MEAN], own[0, VARIANCE] = 0.0, 1.0
-        for part, sign in mixture.counted:
-            self.trials += sign * part.state.trials
+        self.merge_fields(mixture, {}, self.axes)
 
     def _take_bins(self, part: Placement, columns: int) -> None:
         """The bins of a part, its attributes at their places among ``columns``."""

@@ -55,7 +55,7 @@ from linmax.learners.attributes.warm_up import (
 from linmax.learners.attributes.words import LINEAR, ROOM, SparseMembers
 from linmax.learners.base import Description, Mixture, Running, silent
 from linmax.learners.recent_label import RecentLabels
-from linmax.util.names import Handed
+from linmax.util.names import apart
 
 if TYPE_CHECKING:
     from linmax.learners.attributes.member import Group
@@ -64,7 +64,6 @@ __all__ = [
     "ATTRIBUTE_KINDS",
     "HEAVIEST_ROW",
     "REGISTRY",
-    "STATE_PARTS",
     "AttributePool",
     "BinnedPairs",
     "FusedTrials",
@@ -73,7 +72,6 @@ __all__ = [
     "PoolMember",
     "Registry",
     "RunningPool",
-    "as_now",
     "binned_pairs",
     "bytes_of_attribute",
     "decided",
@@ -83,9 +81,7 @@ __all__ = [
     "nearest",
     "sizes",
     "slots",
-    "under",
     "width_of",
-    "with_log_odds",
 ]
 
 
@@ -129,57 +125,6 @@ def bytes_of_attribute(k: int) -> float:
     return (1.0 + 1.0 / ROOM) * ((LINEAR + 1) * 4 * width_of(k) + 8)
 
 
-STATE_PARTS = {"kinds", "first", "large"}  # of the state, beside the groups
-
-
-def as_now(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A state as it was stored before the groups had names: nothing was decided, attributes were as they came."""
-    found, names = dict(arrays), []
-    for place, kind in enumerate(arrays["order"].tolist()):
-        names += ["dense"] if kind else ["sparse", "recent"]
-        found |= {f"{names[-1] if kind else 'sparse'}.{key}": own for key, own in under(f"team{place}", arrays).items()}
-    found["recent.recent"] = arrays["recent"]
-    kinds, first = Kinds(SPARSE if names == ["sparse", "recent"] else MIXED), FirstTrials()
-    first.close()
-    found |= {f"kinds.{key}": own for key, own in kinds.arrays.items()}
-    found |= {f"first.{key}": own for key, own in first.arrays.items()}
-    found |= {f"large.{key}": own for key, own in AtLarge().arrays.items()}
-    found = {key: own for key, own in found.items() if not key.startswith("team")}
-    present = sorted({key.partition(".")[0] for key in found if "." in key} - STATE_PARTS)
-    if "sparse" not in names:
-        del found["recent.recent"]
-        present.remove("recent")
-    return found | {"order": np.array([present.index(name) for name in names], np.int64)}
-
-
-def with_log_odds(fusion: Mapping[str, np.ndarray], groups: Mapping[str, Group]) -> Mapping[str, np.ndarray]:
-    """The state of the fusion; one from before words had log odds gets them, after naive Bayes and with weight 0.
-
-    Their scores are taken to be as large as those of naive Bayes.
-    """
-    sizes = [(name, len(group.members)) for name, group in groups.items()]
-    if len(fusion["weights"]) == sum(size for _, size in sizes):
-        return fusion
-    place = sum(size for _, size in sizes[: [name for name, _ in sizes].index("sparse") + 1]) - 1
-    old = [i for i in range(len(fusion["weights"]) + 1) if i != place]
-    matrix = np.eye(len(old) + 1)
-    matrix[np.ix_(old, old)] = fusion["matrix"]
-    return dict(fusion) | {
-        "weights": np.insert(fusion["weights"], place, 0.0),
-        "squares": np.insert(fusion["squares"], place, fusion["squares"][place - 1]),
-        "matrix": matrix,
-    }
-
-
-def under(name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays of a part, by their own names. Those handed over are so again."""
-    if isinstance(arrays, Handed):
-        return Handed(
-            {key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")}
-        )
-    return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}
-
-
 KIND_WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as they came"}
 
 
@@ -192,10 +137,8 @@ def decided(pool: RunningPool) -> dict[str, str | int | float]:
     found["decided by"] = "the learner" if kinds.fixed else "the data"
     if kinds.counts[2] and not kinds.fixed:
         found |= {"trials looked at": int(kinds.counts[2]), "share not 0": round(kinds.share_seen, 4)}
-    pairs = [group for group in pool.groups.values() if isinstance(group, PairMembers) and group.ready]
-    if pairs:
-        numbers = int(np.count_nonzero(pairs[-1].levels[:, 0]))
-        found |= {"columns of numbers": numbers, "columns of few values": len(pairs[-1].levels) - numbers}
+    for group in pool.groups.values():
+        found |= group.decided()
     return found
 
 
@@ -295,32 +238,29 @@ class RunningPool(Running):
     def _begin(self) -> None:
         """No group has joined."""
         self.groups: dict[str, Group] = {}
-        self.given_up: dict[str, Group] = {}  # whose room those may use that join in their stead
         self.fusion = MemberFusion()
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts of the state by name, groups in their order."""
+        return {"kinds": self.kinds, "first": self.first, "large": self.at_large, "fusion": self.fusion} | self.groups
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         names = sorted(self.groups)
         found = {"order": np.array([names.index(name) for name in self.groups], np.int64)}
-        found |= {f"kinds.{name}": array for name, array in self.kinds.arrays.items()}
-        found |= {f"first.{name}": array for name, array in self.first.arrays.items()}
-        found |= {f"large.{name}": array for name, array in self.at_large.arrays.items()}
-        for group_name, group in self.groups.items():
-            found |= {f"{group_name}.{name}": array for name, array in group.arrays.items()}
-        return found | self.fusion.arrays
+        for name, part in self.parts.items():
+            found |= {f"{name}.{key}": array for key, array in part.arrays.items()}
+        return found
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        if "kinds.counts" not in arrays:
-            arrays = as_now(arrays)
+        saved = apart(arrays)
         self._begin()
-        fusion = {name: arrays[name] for name in self.fusion.names}
-        for name, part in (("kinds", self.kinds), ("first", self.first), ("large", self.at_large)):
-            part.restore(under(name, arrays))
-        names = sorted({name.partition(".")[0] for name in arrays if "." in name} - STATE_PARTS)
-        for place in arrays["order"].tolist():
-            self.groups[names[place]] = group = self.make(names[place])
-            group.restore(under(names[place], arrays))
-        self.fusion.restore(with_log_odds(fusion, self.groups))
+        names = sorted(set(saved) - set(self.parts) - {""})
+        for place in saved[""]["order"].tolist():
+            self.groups[names[place]] = self.make(names[place])
+        for name, part in self.parts.items():
+            part.restore(saved[name])
 
     def make(self, name: str) -> Group:
         """A group that has seen nothing."""
@@ -338,8 +278,6 @@ class RunningPool(Running):
 
     def join(self, name: str, group: Group) -> None:
         """Let a group be one of the pool."""
-        if name in self.given_up:
-            group.inherit(self.given_up.pop(name))
         self.groups[name] = group
         self.fusion.join(len(group.members))
 
@@ -438,16 +376,13 @@ class RunningPool(Running):
 
     def _again(self, shape: np.ndarray, k: int, study: bool) -> None:
         """Learn the trials kept from the beginning."""
-        before = self.groups
         self._begin()
-        self.given_up = before
         self.kinds.again()
         shape = shape.copy()
         shape[KNOWN] = self.first.known
         kept, given = self.first.instances, WeightedLabels(self.first.labels, self.first.weights)
         for _ in self._played(shape, kept, given, 0, len(given.labels), k, study):
             pass
-        self.given_up = {}
 
     def _meet_both(self, shape: np.ndarray, k: int) -> None:
         """Numbers join words, or words join what came in a dense array and was taken for words."""

@@ -11,8 +11,8 @@ class that was wrong does not mean that what they speak against is right.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, float32, int32, types
@@ -21,7 +21,7 @@ from linmax.core.contract import KNOWN, Indices, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import DENIED
-from linmax.learners.base import Mixture, mix_matrices
+from linmax.learners.base import Field, Mixture, State, mix_matrices
 
 __all__ = ["FusionRoom", "FusionRoomT", "MemberFusion", "fuse"]
 
@@ -180,32 +180,29 @@ class FusionRoom(NamedTuple):
 FusionRoomT = types.NamedTuple((Vector, Matrix, Vector, Vector, Matrix), FusionRoom)
 
 
-class MemberFusion:
+class MemberFusion(State):
     """State: the weights of the members and their matrix, the sums of squares of their scores, and the trials."""
 
-    names = ("weights", "matrix", "squares", "trials")
+    fields: ClassVar = {
+        "weights": Field(("member",), 1.0, ""),
+        "matrix": Field(("member", "member"), merge=""),
+        "squares": Field(("member",)),
+        "trials": Field(),
+    }
+
+    weights: np.ndarray
+    matrix: np.ndarray
+    squares: np.ndarray
+    trials: np.ndarray
 
     def __init__(self) -> None:
-        self.weights, self.matrix = np.zeros(0), np.zeros((0, 0))
-        self.squares, self.trials = np.zeros(0), np.zeros(1)
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All the state."""
-        return {name: getattr(self, name) for name in self.names}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over a state."""
-        for name in self.names:
-            setattr(self, name, arrays[name].copy())
+        self.grow(member=0)
 
     def join(self, members: int) -> None:
-        """Further members, with the first weight."""
+        """Add members, with the first weight."""
         old = len(self.weights)
-        matrix = np.eye(old + members)
-        matrix[:old, :old] = self.matrix
-        self.matrix, self.weights = matrix, np.append(self.weights, np.ones(members))
-        self.squares = np.append(self.squares, np.zeros(members))
+        self.grow(member=old + members)
+        np.fill_diagonal(self.matrix[old:, old:], 1.0)
 
     @property
     def inverse_sizes(self) -> np.ndarray:

@@ -17,7 +17,7 @@ sample in a random order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, int32, int64, types
@@ -28,7 +28,7 @@ from linmax.data.numeric import MOST_NUMERIC, are_numbers
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import renamed
 from linmax.learners.attributes.stacker import MemberFusion
-from linmax.learners.base import Mixture, Placement
+from linmax.learners.base import Field, Mixture, Placement, State
 
 if TYPE_CHECKING:
     from linmax.learners.attributes.pool import RunningPool
@@ -110,27 +110,25 @@ def gather(
                     rows[t, sparse_places[indices[j]]] += values[j]
 
 
-class Kinds:
+class Kinds(State):
     """State: places of the attributes among those met, -1 before; the attributes met, the numbers that were not 0, the
     trials looked at, what was decided, what the user decided, whether words came in a dense array, and the
     share that it was decided from, in millionths.
     """
 
-    names = ("dense_places", "sparse_places", "counts")
+    fields: ClassVar = {
+        "dense_places": Field(("dense",), -1, "", np.int64),
+        "sparse_places": Field(("sparse",), -1, "", np.int64),
+        "counts": Field((7,), merge="", dtype=np.int64),
+    }
+
+    dense_places: np.ndarray
+    sparse_places: np.ndarray
+    counts: np.ndarray
 
     def __init__(self, fixed: int = UNDECIDED) -> None:
-        self.dense_places, self.sparse_places = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self.counts = np.array([0, 0, 0, fixed, fixed, 0, 0])
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All the state."""
-        return {name: getattr(self, name) for name in self.names}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over a state."""
-        for name in self.names:
-            setattr(self, name, arrays[name].copy())
+        self.grow(dense=0, sparse=0)
+        self.counts[3:5] = fixed
 
     @property
     def kind(self) -> int:
@@ -181,8 +179,7 @@ class Kinds:
     def fit(self, instances: Instances) -> None:
         """Make room for the attributes of these instances."""
         sparse = int(instances.indices.max(initial=-1)) + 1 if instances.indptr.size else 0
-        self.dense_places = _longer(self.dense_places, instances.dense.shape[1])
-        self.sparse_places = _longer(self.sparse_places, sparse)
+        self.grow(dense=instances.dense.shape[1], sparse=sparse)
 
     def meet(self, instances: Instances, begin: int, end: int, count: bool) -> np.ndarray:
         """Number what is met in these trials, and count it; how many attributes had been met at each of them."""
@@ -266,12 +263,11 @@ class Kinds:
             dense, sparse = other.places(part.dense, part.sparse)
             return part._replace(dense=dense, sparse=sparse)
         found = np.zeros(int(other.counts[0]), np.int64)
-        for name, own, there in (
-            ("dense_places", other.dense_places, part.dense),
-            ("sparse_places", other.sparse_places, part.sparse),
+        self.grow(dense=int(part.dense.max(initial=-1)) + 1, sparse=int(part.sparse.max(initial=-1)) + 1)
+        for mine, own, there in (
+            (self.dense_places, other.dense_places, part.dense),
+            (self.sparse_places, other.sparse_places, part.sparse),
         ):
-            setattr(self, name, _longer(getattr(self, name), int(there.max(initial=-1)) + 1))
-            mine = getattr(self, name)
             for column in np.flatnonzero(own >= 0)[np.argsort(own[own >= 0])].tolist():
                 if mine[there[column]] < 0:
                     mine[there[column]] = self.counts[0]
@@ -290,10 +286,6 @@ class Kinds:
             met = np.flatnonzero(own >= 0)
             order[own[met]] = there[met]
         return order[:MOST_NUMERIC], sparse
-
-
-def _longer(places: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([places, np.full(max(0, size - places.size), -1)])
 
 
 LAST = 512  # trials that are kept, at most
@@ -339,7 +331,7 @@ class FirstTrials:
         known, is_open, constant = arrays["numbers"].tolist()
         self.known, self.open, self._labels = int(known), bool(is_open), arrays["labels"].copy()
         self.size, self._latest = len(self._labels), []
-        self._weights = arrays["weights"].copy() if "weights" in arrays else np.ones(self.size)
+        self._weights = arrays["weights"].copy()
         parts = {name: arrays[name].copy() for name in self.names[:4]}
         self._instances = no_instances(self.size)._replace(**parts, constant=constant)
 

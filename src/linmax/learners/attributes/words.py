@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, int64, types
@@ -43,8 +43,7 @@ from linmax.jit.compiling import kernel
 from linmax.jit.float_rows import add_log_rows, add_row, add_rows, entropy_row, log_row, shrink_row, squash_row, sum_row
 from linmax.jit.prefetch import fetch
 from linmax.learners.attributes.member import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival
-from linmax.learners.base import Mixture, Placement, mix_by_precision, spot_of
-from linmax.util.names import taken
+from linmax.learners.base import Field, Mixture, mix_by_precision
 
 __all__ = [
     "LINEAR",
@@ -195,8 +194,8 @@ def score_bayes(
 
 @kernel(
     types.void(
-        InstancesT, Labels, Vector, int64, int64, int64, SingleMatrix, Vector, Vector, Vector, BayesRoomT, boolean,
-        SingleCube, int64,
+        InstancesT, Labels, Vector, int64, int64, int64, SingleMatrix, Vector, Vector, Vector, Vector, BayesRoomT,
+        boolean, SingleCube, int64,
     )
 )  # fmt: skip
 def play_bayes(
@@ -208,6 +207,7 @@ def play_bayes(
     known: int,
     counts: np.ndarray,
     totals: np.ndarray,
+    met: np.ndarray,
     frequency: np.ndarray,
     trials: np.ndarray,
     room: BayesRoom,
@@ -217,8 +217,8 @@ def play_bayes(
 ) -> None:
     """Scores of naive Bayes and log odds at trials begin..end, and learning: |x| times the trial's weight is counted.
 
-    The last of ``totals`` is how many attributes were met. x of all trials is left in ``scaled``. Of a trial that
-    denies a class nothing but the trial is counted.
+    ``met`` is how many attributes were met. x of all trials is left in ``scaled``. Of a trial that denies a class
+    nothing but the trial is counted.
     """
     at, width = 0, counts.shape[1]
     for t in range(begin, end):
@@ -226,10 +226,10 @@ def play_bayes(
         amount = score_bayes(instances, t, size, counts, frequency, room)
         weigh_by_telling(at, size, counts, totals, room)
         everything = 0.0
-        for c in range(totals.size - 1):
+        for c in range(totals.size):
             everything += totals[c]
         for c in range(known):
-            rest = everything - totals[c] + SMOOTHING * totals[-1]
+            rest = everything - totals[c] + SMOOTHING * met[0]
             votes[t - begin, member, c] = room.scores[c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
             votes[t - begin, member + 1, c] = room.odds[c]
         if learn and labels[t] < 0:
@@ -239,7 +239,7 @@ def play_bayes(
             known = max(known, label + 1)
             for j in range(size):
                 if room.sums[j] == 0.0 and room.rare[j] != 0.0 and sum_row(counts, room.places[j], width) == 0.0:
-                    totals[-1] += 1.0
+                    met[0] += 1.0
                 column = instances.indices[first + j - 1] + 1 if j else 0
                 counts[column, label] += weight * abs(room.rare[j])
             totals[label] += weight * amount
@@ -428,32 +428,51 @@ ROOM = 16  # one in so many of the attributes met is room for those to come
 
 class SparseMembers(Group):
     """State: cells of the linear members, counts of naive Bayes, how many instances had each attribute, the classes'
-    totals and, last, how many attributes were met; and the trials.
+    totals, how many attributes were met, and the trials.
     """
 
     members = ("PA-I", "AROW", "naive Bayes", "log odds")
     sparse = True
-    names = ("cells", "counts", "frequency", "totals", "trials")
+    fields: ClassVar = {
+        "cells": Field(("row", LINEAR, "class"), (np.arange(LINEAR) == VARIANCE)[:, None], "", np.float32),
+        "counts": Field(("row", "class"), dtype=np.float32),
+        "frequency": Field(("column",)),
+        "totals": Field(("class",)),
+        "met": Field(merge=""),
+        "trials": Field(),
+    }
+
+    cells: np.ndarray
+    counts: np.ndarray
+    frequency: np.ndarray
+    totals: np.ndarray
+    met: np.ndarray
+    trials: np.ndarray
 
     def __init__(self) -> None:
-        self.cells = np.zeros((0, LINEAR, 0), np.float32)
-        self.counts = np.zeros((0, 0), np.float32)
-        self.frequency, self.totals, self.trials = np.zeros(0), np.zeros(1), np.zeros(1)
+        super().__init__()
         self.used = 0  # attributes and the constant: rows of the arrays, which have room for more
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {name: getattr(self, name) for name in self.names}
-        rows = {name: found[name][: self.used] for name in ("cells", "counts")}
-        return found | rows | {"frequency": self.frequency[: max(0, self.used - 1)]}
+        rows = {name: getattr(self, name)[: self.used] for name in ("cells", "counts")}
+        return super().arrays | rows | {"frequency": self.frequency[: self.columns]}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        for name in self.names:
-            setattr(self, name, taken(arrays, name))
+        super().restore(arrays)
         self.used = len(self.cells)
 
+    @property
+    def columns(self) -> int:
+        return max(0, self.used - 1)
+
     def fit(self, columns: int, width: int) -> None:
-        self._make_room(max(self.used, columns + 1), max(width, self.cells.shape[2]))
+        need, rows = max(self.used, columns + 1), len(self.cells)
+        spare = need + need // ROOM + ROOM if need > rows else rows
+        if spare > rows and width <= self.totals.size:
+            self._lengthen(spare)
+        self.grow(**{"row": spare, "column": spare - 1, "class": width})
+        self.used = need
 
     def mark(self) -> int:
         return self.used
@@ -461,32 +480,16 @@ class SparseMembers(Group):
     def rewind(self, mark: int) -> None:
         self.used = mark
 
-    def _make_room(self, need: int, width: int) -> None:
-        rows, _, old = self.cells.shape
-        if need > rows and width == old and self._lengthen(need + need // ROOM + ROOM):
-            rows = len(self.cells)
-        if need > rows or width > old:
-            rows = need + need // ROOM + ROOM if need > rows else rows
-            cells, counts = np.zeros((rows, LINEAR, width), np.float32), np.zeros((rows, width), np.float32)
-            frequency, totals = np.zeros(rows - 1), np.zeros(width + 1)
-            cells[: self.used, VARIANCE] = 1.0
-            cells[: self.used, :, :old], counts[: self.used, :old] = self.cells[: self.used], self.counts[: self.used]
-            frequency[: max(0, self.used - 1)] = self.frequency[: max(0, self.used - 1)]
-            totals[: len(self.totals) - 1], totals[-1] = self.totals[:-1], self.totals[-1]
-            self.cells, self.counts, self.frequency, self.totals = cells, counts, frequency, totals
-        self.cells[self.used : need, VARIANCE] = 1.0
-        self.used = need
-
-    def _lengthen(self, rows: int) -> bool:
-        """Make the arrays longer where they are, which copies no pages of memory; whether nobody else looks at them."""
-        width = self.cells.shape[2]
+    def _lengthen(self, rows: int) -> None:
+        """Make the arrays longer where they are, which copies no pages of memory, if nobody else looks at them."""
+        old, width = len(self.cells), self.totals.size
         try:
             self.cells.resize((rows, LINEAR, width))
+            self.cells[old:, VARIANCE] = 1.0
             self.counts.resize((rows, width))
             self.frequency.resize(rows - 1)
-        except ValueError:
-            return False
-        return True
+        except ValueError:  # `grow` copies them
+            pass
 
     def tables(self, k: int) -> dict[str, np.ndarray]:
         """The weights of each member for x, (the constant and the attributes, classes).
@@ -495,13 +498,13 @@ class SparseMembers(Group):
         x >= 0; an attribute that it has not met has weight 0.
         """
         cells, counts = self.cells[: self.used, :, :k].astype(np.float64), self.counts[: self.used].astype(np.float64)
-        rarity = np.log((self.trials[0] + 2.0) / (self.frequency[: max(0, self.used - 1)] + 1.0))
+        rarity = np.log((self.trials[0] + 2.0) / (self.frequency[: self.columns] + 1.0))
         rarity = np.concatenate([np.ones(min(1, self.used)), rarity])
         sums = counts.sum(axis=1)
-        rest = self.totals[:-1].sum() - self.totals[:k] + SMOOTHING * self.totals[-1]
+        rest = self.totals.sum() - self.totals[:k] + SMOOTHING * self.met[0]
         bayes = np.log(np.maximum(rest, SMOOTHING)) - np.log(sums[:, None] - counts[:, :k] + SMOOTHING)
         bayes[sums == 0.0] = 0.0
-        told, odds = log_odds(counts, self.totals[:-1])
+        told, odds = log_odds(counts, self.totals)
         telling = (rarity * told)[:, None]
         return {
             "PA-I": cells[:, PA] * telling,
@@ -512,27 +515,17 @@ class SparseMembers(Group):
 
     def mix(self, mixture: Mixture, width: int) -> None:
         """Become the mixture: PA-I by shares, AROW by precision; what was counted adds up."""
-        spots = {id(part.state): _spot(part) for part, _ in mixture.counted}
-        self._make_room(max(int(rows.max(initial=0)) + 1 for rows, _ in spots.values()), width)
-        shape = (self.used, width)
+        super().mix(mixture, width)
+        self.used, shape = len(self.counts), self.counts.shape
         pa, means = np.zeros(shape), []
         for part, share in mixture.weighed:
-            rows, columns = spots[id(part.state)]
-            spot, cells = spot_of(rows, columns), part.state.cells[: rows.size, :, : columns.size]
+            spot, cells = self.placed(part)
             pa[spot] += share * cells[:, PA]
             means.append((spot, cells[:, MEAN], cells[:, VARIANCE], share))
-        cells = self.cells[: self.used]
-        cells[:, PA] = pa
-        cells[:, MEAN], cells[:, VARIANCE] = mix_by_precision(shape, means)
-        counts = np.zeros(shape)
-        for part, sign in mixture.counted:
-            rows, columns = spots[id(part.state)]
-            counts[spot_of(rows, columns)] += sign * part.state.counts[: rows.size, : columns.size].astype(np.float64)
-            self.frequency[rows[1:] - 1] += sign * part.state.frequency[: max(0, rows.size - 1)]
-            self.totals[columns] += sign * part.state.totals[: columns.size]
-            self.trials += sign * part.state.trials
-        self.counts[: self.used] = np.maximum(counts, 0.0)
-        self.totals[-1] = np.count_nonzero(counts.sum(axis=1) > 0.0)
+        self.cells = np.zeros((self.used, LINEAR, width), np.float32)
+        self.cells[:, PA] = pa
+        self.cells[:, MEAN], self.cells[:, VARIANCE] = mix_by_precision(shape, means)
+        self.met[0] = np.count_nonzero(self.counts.sum(axis=1) > 0.0)
 
     def lead(self, task: Task, votes: np.ndarray, place: int) -> np.ndarray:
         """Naive Bayes and log odds; returns x of all trials."""
@@ -551,8 +544,8 @@ class SparseMembers(Group):
             np.zeros(width, np.float32),
         )
         play_bayes(
-            instances, labels, task.weights, begin, end, known, self.counts, self.totals, self.frequency, self.trials,
-            room, learn, votes, place + BAYES,
+            instances, labels, task.weights, begin, end, known, self.counts, self.totals, self.met, self.frequency,
+            self.trials, room, learn, votes, place + BAYES,
         )  # fmt: skip
         return room.scaled
 
@@ -574,9 +567,3 @@ class SparseMembers(Group):
 def _longest(instances: Instances, begin: int, end: int) -> int:
     """Most attributes of a trial, the constant among them."""
     return int(longest_row(instances.indptr[begin : end + 1])) + 1
-
-
-def _spot(part: Placement) -> tuple[np.ndarray, np.ndarray]:
-    """Where the rows and classes of a state are among those of all together."""
-    rows = np.concatenate([np.zeros(min(1, part.state.used), np.int64), 1 + part.sparse[: max(0, part.state.used - 1)]])
-    return rows, part.classes[: part.state.cells.shape[2]]
