@@ -300,40 +300,40 @@ class ReferencePool:
 
 
 class ReferenceVotes:
-    """The pool for voters and raters, all classes known: five logits and a robust softmax, mixed by fixed share.
+    """The pool for voters and raters, all classes known: four logits and a robust softmax, mixed by fixed share.
 
-    Coordinates: share of votes, whether a class is named, evidence of all trials and lately, voters, raters, thresholds,
+    Coordinates: share of votes, whether a class is named, evidence, voters, raters, thresholds,
     and voters by how many are silent. ``full`` if the logits keep all of their precision, otherwise its diagonal; then
     silence is not looked at.
     """
 
-    informed = (2, 0, 0, 0, 0)
-    hears_silence = (True, True, False, False, False)
-    ridge = (1.0, 10.0, 10.0, 10.0, 10.0)
-    kept = (1.0, 1.0, 0.999, 0.99, 0.97)
+    informed = (1, 0, 0, 0)
+    hears_silence = (True, True, False, False)
+    ridge = (1.0, 10.0, 10.0, 10.0)
+    kept = (1.0, 1.0, 0.999, 0.99)
 
     def __init__(self, voters: int, raters: int, k: int, thresholds: bool, full: bool = True) -> None:
         self.voters, self.raters, self.k, self.thresholds, self.full = voters, raters, k, thresholds, full
-        self.narrow = 4 + voters + raters + k * thresholds
+        self.narrow = 3 + voters + raters + k * thresholds
         n = self.narrow + voters * full
         self.silent: list[int] = []  # how many were silent
-        self.home = np.zeros((5, n))
+        self.home = np.zeros((4, n))
         self.home[:, :2] = 1.0
         self.weights = self.home.copy()
         self.precision = [ridge * np.eye(n) for ridge in self.ridge]
         self.spoken = np.zeros(n, bool)
         self.ratings: list[list[np.ndarray]] = [[] for _ in range(raters)]
-        self.refitted = ReferenceSoftmax(self.narrow - 4, 0.1, True)
-        self.mixture = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.001])
-        self.guesses = np.ones(6)
-        self.factors = [(1.0, 1.0)] * 5  # by which scores are sharpened, and their precisions
+        self.refitted = ReferenceSoftmax(self.narrow - 3, 0.1, True)
+        self.mixture = np.array([0.021, 0.43, 0.25, 0.298, 0.001])
+        self.guesses = np.ones(5)
+        self.factors = [(1.0, 1.0)] * 4  # by which scores are sharpened, and their precisions
         self.trials = 0
         self.past: list[tuple[list[int], int]] = []  # the classes that voters named, and the label
 
-    def evidence(self, votes: np.ndarray, kept: float) -> np.ndarray:
-        """What the votes tell by what was named before; ``kept`` is what a trial later is left of one."""
+    def evidence(self, votes: np.ndarray) -> np.ndarray:
+        """What the votes tell by what was named before."""
         told = np.zeros(self.k)
-        weight = kept ** np.arange(len(self.past), 0, -1.0)
+        weight = np.ones(len(self.past))
         past = np.array([row for row, _ in self.past]).reshape(len(self.past), len(votes))
         labels = np.array([label for _, label in self.past], int)
         right = (weight[:, None] * (past == labels[:, None])).sum(axis=0)
@@ -358,42 +358,42 @@ class ReferenceVotes:
         counts = np.zeros(self.k)
         for i, vote in enumerate(votes):
             if vote >= 0:
-                x[vote, 4 + i] = counts[vote] = 1.0
+                x[vote, 3 + i] = counts[vote] = 1.0
         x[:, 1] = counts
         counts = np.array([(votes == c).sum() for c in range(self.k)], float)
         for i, given in enumerate(scores):
             centred = given - given.mean()
             if centred.any():
                 squares = [*(past**2 for past in self.ratings[i]), centred**2]
-                x[:, 4 + self.voters + i] = centred / np.sqrt(np.mean(squares))
-                counts += shares(x[:, 4 + self.voters + i])
+                x[:, 3 + self.voters + i] = centred / np.sqrt(np.mean(squares))
+                counts += shares(x[:, 3 + self.voters + i])
         x[:, 0] = counts / max(counts.sum(), 1.0)
-        x[:, 2], x[:, 3] = self.evidence(votes, 1.0), self.evidence(votes, 0.999)
+        x[:, 2] = self.evidence(votes)
         if self.thresholds:
             x[:, self.narrow - self.k : self.narrow] = np.eye(self.k)
         if self.full and len(set(self.silent)) > 1:
             far = (self.silence(votes) - np.mean(self.silent)) / np.std(self.silent)
-            x[:, self.narrow :] = 0.25 * np.clip(far, -2.0, 2.0) * x[:, 4 : 4 + self.voters]
+            x[:, self.narrow :] = 0.25 * np.clip(far, -2.0, 2.0) * x[:, 3 : 3 + self.voters]
         return x
 
     def silence(self, votes: np.ndarray) -> int:
         """How many who have spoken before are silent."""
-        return int((self.spoken[4 : 4 + self.voters] & (votes < 0)).sum())
+        return int((self.spoken[3 : 3 + self.voters] & (votes < 0)).sum())
 
     def given(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """What the robust softmax sees."""
-        x = self.matrix(votes, scores)[:, 4 : self.narrow]
+        x = self.matrix(votes, scores)[:, 3 : self.narrow]
         x[:, self.voters : self.voters + self.raters] = scores.T
         return x
 
     def welcomed(self, x: np.ndarray) -> np.ndarray:
         """The weights, and those of newcomers."""
         weights = self.weights.copy()
-        first, last = 4 + self.voters, 4 + self.voters + self.raters
-        for block in (slice(4, first), slice(first, last)):
+        first, last = 3 + self.voters, 3 + self.voters + self.raters
+        for block in (slice(3, first), slice(first, last)):
             old = self.spoken[block]
             new = x[:, block].any(axis=0) & ~old
-            for m in range(5):
+            for m in range(4):
                 weights[m, block][new] = (0.03 + self.weights[m, block][old].sum()) / (1 + old.sum())
         return weights
 
@@ -401,10 +401,10 @@ class ReferenceVotes:
         """The ratings that logit m sees."""
         at = np.arange(x.shape[1])
         silence = (at < self.narrow) | self.hears_silence[m]
-        return np.asarray(x * ((at < 2 + self.informed[m]) | (at >= 4)) * silence)
+        return np.asarray(x * ((at < 2 + self.informed[m]) | (at >= 3)) * silence)
 
     def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """(6, k): of each member, without guesses."""
+        """(5, k): of each member, without guesses."""
         left = 1000 / (1000 + self.trials)
         factors = [1.0 + (factor - 1.0) * left for factor, _ in self.factors]
         found = [factor * own for factor, own in zip(factors, self.rated(votes, scores), strict=True)]
@@ -432,7 +432,7 @@ class ReferenceVotes:
         whole, p = self.matrix(votes, scores), self.probabilities(votes, scores)
         guess = self.guesses / (10 + self.trials)
         right = (1 - guess) * p[:, label] + guess / self.k
-        self.mixture = 0.999 * self.mixture * right / (self.mixture @ right) + 0.001 / 6
+        self.mixture = 0.999 * self.mixture * right / (self.mixture @ right) + 0.001 / 5
         self.guesses += guess / self.k / right
         self.trials += 1
         rated, sure = self.rated(votes, scores), 1 - guess / self.k / right
@@ -440,7 +440,7 @@ class ReferenceVotes:
         p = np.array([shares(own) for own in rated])
         welcomed, speak = self.welcomed(whole), whole.any(axis=0)
         self.home[:, speak & ~self.spoken] = welcomed[:, speak & ~self.spoken]
-        self.home[:, :2], self.home[:, 2:4], self.home[:, 4 + self.voters + self.raters :] = 1.0, 0.0, 0.0
+        self.home[:, :2], self.home[:, 2:3], self.home[:, 3 + self.voters + self.raters :] = 1.0, 0.0, 0.0
         self.weights = welcomed
         self.spoken |= speak
         for m, (ridge, kept) in enumerate(zip(self.ridge, self.kept, strict=True)):

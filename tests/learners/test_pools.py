@@ -292,26 +292,3 @@ def test_side_information_helps_where_voters_are_specialists() -> None:
     votes = np.where(random.random((1500, 6)) < chance, labels[:, None], random.integers(0, K, (1500, 6)))
     plain, sided = (run("auto", experts(votes=votes, by=by), labels) for by in (None, side))
     assert sided.wrong.mean() < 0.8 * plain.wrong.mean()
-
-
-@pytest.mark.small
-def test_a_state_from_before_words_had_log_odds() -> None:
-    """They join with weight 0: the model goes on, and answers what the members that it had answer."""
-    rows, labels = SPARSE
-    instances = experts(attributes=rows, classes=range(K))
-    model = run("attributes(sparse)", instances[:15], labels[:15]).model
-    fusion = model.pool.fusion
-    fusion.weights[3] = 0.0
-    expected = model.scores(instances[15:])
-    arrays = dict(model.engine.arrays)
-    stem = next(name for name in arrays if name.endswith("weights") and arrays[name].shape == (5,)).removesuffix(
-        "weights"
-    )
-    for name in ("weights", "squares"):
-        arrays[stem + name] = np.delete(arrays[stem + name], 3)
-    arrays[stem + "matrix"] = np.delete(np.delete(arrays[stem + "matrix"], 3, 0), 3, 1)
-    again = run("attributes(sparse)", instances[:0], []).model
-    again.engine.restore(arrays)
-    np.testing.assert_array_equal(again.scores(instances[15:]), expected)
-    again.run(instances[15:], labels[15:])
-    assert again.pool.fusion.weights[3] != 0.0

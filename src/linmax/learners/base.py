@@ -22,6 +22,7 @@ from linmax.util.names import taken
 
 __all__ = [
     "AutomaticPool",
+    "Axes",
     "Description",
     "Field",
     "Mixture",
@@ -162,7 +163,7 @@ class Field:
 def grown(
     fields: Mapping[str, Field], state: Any, sizes: Mapping[str, int], axes: Axes | None = None
 ) -> dict[str, np.ndarray]:
-    """Arrays of a state over larger axes: its cells at their places, start values elsewhere.
+    """Arrays of a state, or of none, over larger axes: its cells at their places, start values elsewhere.
 
     Examples
     --------
@@ -174,6 +175,8 @@ def grown(
     found = {}
     for name, field in fields.items():
         found[name] = new = np.full(field.shape(sizes), field.start, field.dtype)
+        if state is None:
+            continue
         spot, cells = field.placed(getattr(state, name), axes or {})
         new[spot] = cells
     return found

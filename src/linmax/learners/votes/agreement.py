@@ -25,6 +25,7 @@ Nadler and Kluger (2014), Ranking and combining multiple predictors without labe
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +33,18 @@ from numba import types
 
 from linmax.core.contract import Instances, Matrix, Vector
 from linmax.jit.compiling import kernel
+from linmax.learners.base import Axes, Field, grown
 
-__all__ = ["Agreement", "AgreementT", "due", "fit_trust", "new_agreement", "no_agreement", "note_row"]
+__all__ = [
+    "AGREEMENT_FIELDS",
+    "Agreement",
+    "AgreementT",
+    "due",
+    "fit_trust",
+    "grow_agreement",
+    "no_agreement",
+    "note_row",
+]
 
 FIRST = 10  # the row of the first fit; each later one comes after half as many rows again
 HALVING_ROWS = 16_384  # rows at which all counts are halved, so that voters who change are followed
@@ -48,7 +59,7 @@ AGREED = 4.0  # standard errors by which voters must agree beyond chance for hal
 SHRINKAGE = 3.0  # times the variance of chance by which a correlation with the truth is drawn to the mean
 STRENGTH = 6.0  # sum of the weights of those who speak in an average row
 
-ROWS, DUE, CREDIT, LIMIT = range(4)  # of `numbers`
+ROWS, DUE, CREDIT, LIMIT, REST = range(5)  # of `numbers`
 
 
 class Agreement(NamedTuple):
@@ -57,29 +68,32 @@ class Agreement(NamedTuple):
     together: np.ndarray  # (voters, voters): rows in which both spoke
     agreed: np.ndarray  # likewise: and said the same
     habits: np.ndarray  # (voters, k): votes for each class
-    trust: np.ndarray  # (2, voters + 1): the weight of each voter, and then of the share of votes, as of the last fit,
-    # and by how much of its usual weight it is to be completed
-    numbers: np.ndarray  # (4,): rows, those at the next fit; what the logit was credited with, of how much at most
+    trust: np.ndarray  # (2, voters): the weight of each voter as of the last fit, and by how much of its usual weight
+    # it is to be completed
+    numbers: np.ndarray  # (5,): rows, those at the next fit; what the logit was credited with, of how much at most; and
+    # how much of its usual weight the share of votes keeps
 
 
 AgreementT = types.NamedTuple((Matrix, Matrix, Matrix, Matrix, Vector), Agreement)
 
 
+AGREEMENT_FIELDS = {
+    "together": Field(("voter", "voter")),
+    "agreed": Field(("voter", "voter")),
+    "habits": Field(("voter", "class")),
+    "trust": Field((2, "voter"), [[0.0], [1.0]], ""),
+    "numbers": Field((5,), [0.0, FIRST, 0.0, 0.0, 1.0], ""),
+}
+
+
 def no_agreement() -> Agreement:
     """Where rows without a label are not counted."""
-    return Agreement(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
+    return Agreement(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((2, 0)), np.zeros(0))
 
 
-def new_agreement(voters: int, k: int) -> Agreement:
-    """Before the first row."""
-    square, trust = (voters, voters), np.array([[0.0], [1.0]])
-    return Agreement(
-        np.zeros(square),
-        np.zeros(square),
-        np.zeros((voters, k)),
-        np.repeat(trust, voters + 1, axis=1),
-        np.array([0.0, FIRST, 0.0, 0.0]),
-    )
+def grow_agreement(own: Agreement, sizes: Mapping[str, int], axes: Axes | None = None) -> Agreement:
+    """Agreement among more voters on more classes; before the first row where ``own`` has none."""
+    return Agreement(**grown(AGREEMENT_FIELDS, own if own.numbers.size else None, sizes, axes))
 
 
 @kernel()
@@ -106,7 +120,7 @@ def note_row(agreement: Agreement, instances: Instances, t: int, known: int, spe
 
 def due(agreement: Agreement, known: int) -> bool:
     """Whether it is time to fit trust."""
-    return bool(agreement.trust.size and agreement.numbers[ROWS] >= agreement.numbers[DUE] and known >= 2)
+    return bool(agreement.numbers.size and agreement.numbers[ROWS] >= agreement.numbers[DUE] and known >= 2)
 
 
 def correlations(agreement: Agreement, known: int) -> tuple[np.ndarray, np.ndarray]:
@@ -161,9 +175,9 @@ def fit_trust(agreement: Agreement, known: int) -> None:
     votes = agreement.habits.sum(axis=1)
     sure = rows**2 / (rows**2 + CONVINCED**2) * told / (told + COMPANY) * errors**2 / (errors**2 + AGREED**2)
     unit = STRENGTH * rows / max(float(votes @ np.abs(weights)), 1e-12)
-    agreement.trust[0, :-1] = sure * unit * weights
-    agreement.trust[1, :-1] = 1.0 - sure
-    agreement.trust[1, -1] = 1.0 - float(votes @ sure) / max(float(votes.sum()), 1.0)
+    agreement.trust[0] = sure * unit * weights
+    agreement.trust[1] = 1.0 - sure
+    agreement.numbers[REST] = 1.0 - float(votes @ sure) / max(float(votes.sum()), 1.0)
     agreement.numbers[DUE] += max(1.0, rows // 2.0)
     if rows >= HALVING_ROWS:
         for counts in (agreement.together, agreement.agreed, agreement.habits):

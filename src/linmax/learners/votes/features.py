@@ -1,7 +1,7 @@
 """One trial of voters and raters as ratings of the known classes, and more raters made of all votes.
 
 Coordinates: 0 is the share of all votes that a class has; 1 is 1 for a class that any voter names; 2 is what those who
-speak tell by what they named before, and 3 the same by what they named lately.
+speak tell by what they named before.
 Then come the voters, the raters and, where instances have a constant, one threshold for each class.
 
 A rater's scores are centred over the known classes and divided by their root mean square so far, so that its unit does
@@ -31,16 +31,12 @@ any other as often as it names that one. A voter who speaks only where one class
 added up over all who speak, as naive Bayes does (Dawid and Skene 1979), and becomes one more rater: a logit learns how
 far to trust it, for voters err together and the sum counts the same evidence several times.
 
-There are two of them: one counts all trials alike, the other forgets them at the rate `KEPT`, for voters that change.
-To forget, the counts of the past need not be touched: the next trial counts for more, and S with it.
-
 Raters have no part in it: the class that one rates highest says nothing of how sure it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -48,24 +44,22 @@ from numba import types
 
 from linmax.core.contract import Cube, Instances, Matrix, Vector
 from linmax.jit.compiling import kernel
+from linmax.learners.base import Field, Mixture, Placement, grown, merged
 from linmax.learners.softmax import Store
 
 __all__ = [
     "CONFUSED",
-    "CONFUSED_LATELY",
     "COPIED",
-    "KEPT",
     "NAMED",
     "SHARE",
     "UNIT",
     "VOTERS",
     "Confusions",
     "ConfusionsT",
-    "PlacedConfusions",
     "count_silent",
-    "join_confusions",
+    "grow_confusions",
     "log_odds",
-    "new_confusions",
+    "merge_confusions",
     "note_silence",
     "note_trial",
     "silence_rating",
@@ -77,8 +71,8 @@ __all__ = [
 ]
 
 
-SHARE, NAMED, CONFUSED, CONFUSED_LATELY = range(4)  # coordinates: the share of votes, whether there is any, evidence
-VOTERS = 4  # the first voter's
+SHARE, NAMED, CONFUSED = range(3)  # coordinates: the share of votes, whether there is any, evidence
+VOTERS = 3  # the first voter's
 COPIED = 0.5  # rating of a voter's copy for one value of a side column: it is learned a quarter as fast as a voter
 SQUARE_ROUNDING = 1e-24  # of squares, relative: less is no difference between classes
 
@@ -226,8 +220,6 @@ OTHERS_COUNT = (
     5.0  # votes that the others count for, in how often a voter is right; so does a habit of naming all alike
 )
 UNIT = 0.3  # of evidence, as a rating: it is learned a tenth as fast as a voter
-KEPT = 0.999  # what a trial later is left of what was named lately
-HEAVIEST = 1e9  # weight of a trial at which all counts are divided by it
 MOST_COUNTS = 2**20  # beyond so many, nothing is counted and there is no evidence
 NEARLY_ZERO = 1e-200  # a product whose logarithm is taken before it is multiplied further
 
@@ -235,55 +227,51 @@ VOTES, RIGHT = 0, 1
 
 
 class Confusions(NamedTuple):
-    """Counts over trials with labels, each by its weight, of n voters; n is 0 where they are too many."""
+    """Counts over trials with labels, of n voters; n is 0 where they are too many."""
 
     counts: np.ndarray  # (n, k, k): trials with this label in which this class was named
     named: np.ndarray  # (n, k): how often each class was named
     votes: np.ndarray  # (n, 2): votes, and right ones
     everyone: np.ndarray  # (2,): the same of all together
     labels: np.ndarray  # (k,): trials with each label
-    weight: np.ndarray  # (2,): of the next trial, and by how much more the one after it counts
 
 
-ConfusionsT = types.NamedTuple((Cube, Matrix, Matrix, Vector, Vector, Vector), Confusions)
+ConfusionsT = types.NamedTuple((Cube, Matrix, Matrix, Vector, Vector), Confusions)
 
 
-def new_confusions(n: int, k: int, kept: float = 1.0) -> Confusions:
-    """Before the first trial; ``kept`` is what a trial later is left of one.
+CONFUSION_FIELDS = {
+    "counts": Field(("voter", "class", "class")),
+    "named": Field(("voter", "class")),
+    "votes": Field(("voter", 2)),
+    "everyone": Field((2,)),
+    "labels": Field(("class",)),
+}
+
+
+def _sizes(voters: int, k: int) -> dict[str, int]:
+    return {"voter": voters if voters * k * k <= MOST_COUNTS else 0, "class": k}
+
+
+def grow_confusions(own: Confusions | None, voters: int, k: int) -> Confusions:
+    """Counts of so many voters on k classes; those of ``own`` are the first.
 
     Examples
     --------
-    >>> new_confusions(3, 4).counts.shape, new_confusions(3000, 100).counts.shape
+    >>> grow_confusions(None, 3, 4).counts.shape, grow_confusions(None, 3000, 100).counts.shape
     ((3, 4, 4), (0, 100, 100))
     """
-    n = n if n * k * k <= MOST_COUNTS else 0
-    counts, weight = np.zeros((n, k, k)), np.array([1.0, 1.0 / kept])
-    return Confusions(counts, np.zeros((n, k)), np.zeros((n, 2)), np.zeros(2), np.zeros(k), weight)
+    sizes = _sizes(voters, k)
+    return Confusions(**grown(CONFUSION_FIELDS, own, sizes, {"voter": np.arange(sizes["voter"])}))
 
 
-class PlacedConfusions(NamedTuple):
-    """Counts, the places of their voters and of their classes among all, and how often they count."""
+def merge_confusions(mixture: Mixture, voters: int) -> Confusions:
+    """Counts of all parts together."""
+    sizes = _sizes(voters, mixture.k)
 
-    own: Confusions
-    voters: np.ndarray
-    classes: np.ndarray
-    times: float
+    def axes(part: Placement) -> dict[str, np.ndarray]:
+        return {"voter": part.voters[: sizes["voter"]], "class": part.classes}
 
-
-def join_confusions(parts: Iterable[PlacedConfusions], n: int, k: int, kept: float = 1.0) -> Confusions:
-    """The counts of n voters on k classes, added up; ``kept`` is what a trial later is left of one."""
-    parts, new = list(parts), new_confusions(n, k, kept)
-    new.weight[0] = max(part.own.weight[0] for part in parts)
-    for own, voters, classes, often in parts:
-        times = often * float(new.weight[0] / own.weight[0])
-        classes = classes[: own.labels.size]
-        new.labels[classes] += times * own.labels
-        if len(own.votes) and len(new.votes):
-            new.counts[np.ix_(voters, classes, classes)] += times * own.counts
-            new.named[np.ix_(voters, classes)] += times * own.named
-            new.votes[voters] += times * own.votes
-            new.everyone[:] += times * own.everyone
-    return new
+    return Confusions(**merged(CONFUSION_FIELDS, mixture, sizes, axes))
 
 
 @kernel()
@@ -296,10 +284,8 @@ def named_by(instances: Instances, t: int, known: int, i: int) -> int:
 @kernel()
 def accuracy(confusions: Confusions, i: int) -> float:
     """How often voter i is right, drawn to how often all are."""
-    unit = confusions.weight[0]
-    usual = (confusions.everyone[RIGHT] + unit) / (confusions.everyone[VOTES] + 2.0 * unit)
-    others = unit * OTHERS_COUNT
-    return (confusions.votes[i, RIGHT] + others * usual) / (confusions.votes[i, VOTES] + others)
+    usual = (confusions.everyone[RIGHT] + 1.0) / (confusions.everyone[VOTES] + 2.0)
+    return (confusions.votes[i, RIGHT] + OTHERS_COUNT * usual) / (confusions.votes[i, VOTES] + OTHERS_COUNT)
 
 
 @kernel()
@@ -317,7 +303,7 @@ def write_evidence(
     if not confusions.counts.size or known < 2:
         return at
     trials, spoke, mean = 0.0, False, 0.0
-    guessed, others = confusions.weight[0] * GUESS_COUNTS, confusions.weight[0] * OTHERS_COUNT
+    guessed, others = GUESS_COUNTS, OTHERS_COUNT
     for c in range(known):
         trials += confusions.labels[c]
     for c in range(known):
@@ -350,49 +336,26 @@ def write_evidence(
 
 
 @kernel()
-def rescale(confusions: Confusions) -> None:
-    """Divide all counts by the weight of the next trial."""
-    unit = 1.0 / confusions.weight[0]
-    for i in range(len(confusions.votes)):
-        for c in range(confusions.labels.size):
-            for v in range(confusions.labels.size):
-                confusions.counts[i, c, v] *= unit
-            confusions.named[i, c] *= unit
-        confusions.votes[i, VOTES] *= unit
-        confusions.votes[i, RIGHT] *= unit
-    for c in range(confusions.labels.size):
-        confusions.labels[c] *= unit
-    confusions.everyone[VOTES] *= unit
-    confusions.everyone[RIGHT] *= unit
-    confusions.weight[0] = 1.0
-
-
-@kernel()
 def note_trial(confusions: Confusions, instances: Instances, t: int, known: int, label: int) -> None:
     """Count one trial."""
-    unit = confusions.weight[0]
-    confusions.labels[label] += unit
+    confusions.labels[label] += 1.0
     for i in range(len(confusions.votes)):
         vote = named_by(instances, t, known, i)
         if vote >= 0:
-            confusions.counts[i, label, vote] += unit
-            confusions.named[i, vote] += unit
-            confusions.votes[i, VOTES] += unit
-            confusions.everyone[VOTES] += unit
+            confusions.counts[i, label, vote] += 1.0
+            confusions.named[i, vote] += 1.0
+            confusions.votes[i, VOTES] += 1.0
+            confusions.everyone[VOTES] += 1.0
             if vote == label:
-                confusions.votes[i, RIGHT] += unit
-                confusions.everyone[RIGHT] += unit
-    confusions.weight[0] = unit * confusions.weight[1]
-    if confusions.weight[0] > HEAVIEST:
-        rescale(confusions)
+                confusions.votes[i, RIGHT] += 1.0
+                confusions.everyone[RIGHT] += 1.0
 
 
 def accuracies(confusions: Confusions) -> np.ndarray:
     """`accuracy` of every voter."""
-    unit = float(confusions.weight[0])
-    usual = (confusions.everyone[RIGHT] + unit) / (confusions.everyone[VOTES] + 2.0 * unit)
-    others = unit * OTHERS_COUNT
-    return np.asarray((confusions.votes[:, RIGHT] + others * usual) / (confusions.votes[:, VOTES] + others))
+    usual = (confusions.everyone[RIGHT] + 1.0) / (confusions.everyone[VOTES] + 2.0)
+    votes, right = confusions.votes.T
+    return np.asarray((right + OTHERS_COUNT * usual) / (votes + OTHERS_COUNT))
 
 
 def log_odds(confusions: Confusions) -> np.ndarray:

@@ -56,7 +56,7 @@ from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Cube, Indices, Instance
 from linmax.core.linear_max import top_two
 from linmax.jit.blocks import SIDE
 from linmax.jit.compiling import address_of, kernel
-from linmax.learners.base import Description, Mixture, Placement, Running
+from linmax.learners.base import Description, Field, Mixture, Placement, Running, grown, merged
 from linmax.learners.softmax import (
     IntTable,
     PlacedSoftmax,
@@ -72,31 +72,30 @@ from linmax.learners.softmax import (
     trust,
 )
 from linmax.learners.votes.agreement import (
+    AGREEMENT_FIELDS,
     CREDIT,
     DUE,
     LIMIT,
+    REST,
     ROWS,
     Agreement,
     AgreementT,
     due,
     fit_trust,
-    new_agreement,
+    grow_agreement,
     no_agreement,
     note_row,
 )
 from linmax.learners.votes.features import (
     CONFUSED,
-    CONFUSED_LATELY,
     COPIED,
-    KEPT,
     SHARE,
     VOTERS,
     Confusions,
     ConfusionsT,
-    PlacedConfusions,
-    join_confusions,
+    grow_confusions,
     log_odds,
-    new_confusions,
+    merge_confusions,
     note_silence,
     note_trial,
     silence_varies,
@@ -136,11 +135,9 @@ __all__ = [
     "has_matrices",
     "mix_pools",
     "mixed_agreement",
-    "mixed_confusions",
     "mixed_guesses",
     "mixed_members",
     "mixed_sharpness",
-    "mixed_silence",
     "narrowed",
     "new_pool",
     "no_factors",
@@ -148,23 +145,21 @@ __all__ = [
     "of_logits",
     "play_votes",
     "remembered",
-    "restored",
     "silent_block",
-    "spread_agreement",
     "spread_out",
     "spread_pool",
 ]
 
 
-RIDGE = np.array([1.0, 10.0, 10.0, 10.0, 10.0, 10.0])
-MEMORIES = np.array([1.0, 1.0, 0.999, 0.99, 0.97, 1.0])
+RIDGE = np.array([1.0, 10.0, 10.0, 10.0, 10.0])
+MEMORIES = np.array([1.0, 1.0, 0.999, 0.99, 1.0])
 TRUST = 0.03
 LOGITS = RIDGE.size
-INFORMED = np.array([3, 1, 0, 0, 0, 1])  # what a logit sees beyond votes, scores and thresholds: see `MixtureRoom.ends`
+INFORMED = np.array([2, 1, 0, 0, 1])  # what a logit sees beyond votes, scores and thresholds: see `MixtureRoom.ends`
 SEES_CONFUSION = 2  # and more; 1 and more sees the votes by how many are silent
-STEADY, AGREED = 1, 5  # the last one's prior mean is what agreement tells; before it tells anything, it is the second
-OUTSET = np.array([1.0, 1.0, 0.0, 0.0])  # the first weights of the raters made of all votes
-FIRST_SHARES = np.array([0.021, 0.43, 0.25, 0.2, 0.098, 0.0, 0.001])
+STEADY, AGREED = 1, 4  # the last one's prior mean is what agreement tells; before it tells anything, it is the second
+OUTSET = np.array([1.0, 1.0, 0.0])  # the first weights of the raters made of all votes
+FIRST_SHARES = np.array([0.021, 0.43, 0.25, 0.298, 0.0, 0.001])
 RATE = 1e-3  # of the fixed share
 LEAST_PROBABILITY = 1e-9  # least probability by which a member is judged
 OFTEN = 64  # coordinates up to which the precision is factorised at every trial; beyond, the more rarely the more
@@ -208,8 +203,8 @@ class MixtureRoom(NamedTuple):
     scores: np.ndarray  # (k,)
     vectors: np.ndarray  # (6, max(n, k)), where n is the size of a factor
     means: np.ndarray  # (LOGITS, n): 0 between trials
-    ends: np.ndarray  # int64 (4,): where the ratings of the trial end: votes, scores and thresholds; then the votes by
-    # how many are silent; what voters confuse, in all trials; and lately
+    ends: np.ndarray  # int64 (3,): where the ratings of the trial end: votes, scores and thresholds; then the votes by
+    # how many are silent; then what voters confuse
     chain: np.ndarray  # int64 (2, max(k, ratings))
 
 
@@ -220,19 +215,17 @@ RoomT = types.NamedTuple((StoreT, Matrix, Matrix, Vector, Matrix, Matrix, Indice
 def write_all(
     pool: Pool,
     confusions: Confusions,
-    lately: Confusions,
     instances: Instances,
     t: int,
     known: int,
     learn: bool,
     room: MixtureRoom,
 ) -> None:
-    """Write the ratings of instance t: as they are, by how many are silent, by what was named before, and lately."""
+    """Write the ratings of instance t: as they are, by how many are silent, by what was named before."""
     store, ends = room.store, room.ends
     ends[0] = write_trial(instances, t, known, pool.scales, learn, store, room.scores)
     ends[1] = write_silence(pool.silence, pool.seen, instances, t, known, pool.counts[NARROW], store, ends[0])
     ends[2] = write_evidence(confusions, instances, t, known, CONFUSED, store, ends[1], room.scores)
-    ends[3] = write_evidence(lately, instances, t, known, CONFUSED_LATELY, store, ends[2], room.scores)
 
 
 @kernel()
@@ -410,7 +403,6 @@ def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: 
         PoolT,
         AgreementT,
         ConfusionsT,
-        ConfusionsT,
         RoomT,
         Cube,
         int64,
@@ -429,7 +421,6 @@ def play_votes(
     pool: Pool,
     agreement: Agreement,
     confusions: Confusions,
-    lately: Confusions,
     room: MixtureRoom,
     given: np.ndarray,
     diagonal: int,
@@ -449,27 +440,26 @@ def play_votes(
         labelled = learn and labels[t] >= 0
         fresh_label = labelled and labels[t] >= known
         # with a new class the prediction comes first; the rest of the trial knows it
-        write_all(pool, confusions, lately, instances, t, known, labelled and not fresh_label, room)
+        write_all(pool, confusions, instances, t, known, labelled and not fresh_label, room)
         if known:
             predict(pool, agreement, instances, known, given[t - origin], room, mixed)
         for c in range(known):
             mixed[c] = math.log(mixed[c])
         predictions[t - origin] = top_two(mixed, shape)[0]
         if not labelled:
-            if learn and agreement.trust.size:
+            if learn and agreement.numbers.size:
                 note_row(agreement, instances, t, known, room.chain[0])
                 if agreement.numbers[ROWS] >= agreement.numbers[DUE]:
                     return t + 1
             continue
         if fresh_label:
             known = shape[KNOWN] = labels[t] + 1
-            write_all(pool, confusions, lately, instances, t, known, True, room)
+            write_all(pool, confusions, instances, t, known, True, room)
             predict(pool, agreement, instances, known, given[t - origin], room, room.vectors[5])
         welcome(pool, agreement, instances, room.ends[0], room.store)
         weigh_members(pool, labels[t], known, room)
         learn_trial(pool, instances, known, labels[t], room, diagonal)
         note_trial(confusions, instances, t, known, labels[t])
-        note_trial(lately, instances, t, known, labels[t])
         if note_silence(pool.silence, pool.seen, instances, t) and pool.counts[NARROW] < pool.seen.size:
             pool.counts[AGE] = 0  # some factors become larger
         pool.counts[TRIALS] += 1
@@ -477,6 +467,18 @@ def play_votes(
 
 
 GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
+
+
+POOL_FIELDS = {  # but for the precisions, which are matrices or diagonals
+    "weights": Field((LOGITS, "coordinate")),
+    "home": Field((LOGITS, "coordinate")),
+    "seen": Field(("coordinate",), dtype=np.int64),
+    "sums": Field((LOGITS, 2)),
+    "scales": Field(("rater", 2)),
+    "guesses": Field((FIRST_SHARES.size, 2), [GUESSES, OTHERS]),
+    "silence": Field((3,)),
+    "sharpness": Field((LOGITS, 2)),
+}
 
 
 def new_pool() -> Pool:
@@ -557,20 +559,6 @@ def no_factors(precision: np.ndarray) -> np.ndarray:
     return np.zeros((LOGITS, size, size))
 
 
-def restored(arrays: dict[str, np.ndarray]) -> Pool:
-    """A stored pool. Earlier versions had factors of another form, did not count who is silent, and did not sharpen."""
-    arrays = {"sharpness": new_sharpness(LOGITS)} | arrays
-    if "silence" not in arrays:
-        counts = np.append(arrays["counts"], arrays["weights"].shape[1])
-        arrays = arrays | {"silence": np.zeros(3), "counts": counts}
-    pool = Pool(**arrays)
-    room = no_factors(pool.precision)
-    if pool.factor.shape == room.shape:
-        return pool
-    pool.counts[AGE] = 0
-    return pool._replace(factor=room)
-
-
 def no_information(size: int) -> tuple[np.ndarray, np.ndarray]:
     """Precisions over so many coordinates of which nothing is known: full matrices or diagonals, and none of the other.
 
@@ -602,36 +590,17 @@ def spread_pool(pool: Pool, places: np.ndarray, size: int, narrow: int, raters: 
         if mixture[AGREED] > 0.0:  # so many voters are not compared
             mixture[AGREED] = 0.0
             mixture /= mixture.sum()
-    scales = np.zeros((count, 2))
-    scales[raters] = pool.scales
     counts = pool.counts.copy()
     counts[[AGE, NARROW]] = 0, narrow
+    sizes, axes = {"coordinate": size, "rater": count}, {"coordinate": places, "rater": raters}
     return pool._replace(
-        weights=spread_out(pool.weights, places, size),
-        home=spread_out(pool.home, places, size),
+        **grown(POOL_FIELDS, pool, sizes, axes),
         precision=precision,
         factor=no_factors(precision),
         diagonal=diagonal,
-        seen=spread_out(pool.seen, places, size),
-        sums=pool.sums.copy(),
-        scales=scales,
         mixture=mixture,
-        guesses=pool.guesses.copy(),
         counts=counts,
-        silence=pool.silence.copy(),
-        sharpness=pool.sharpness.copy(),
     )
-
-
-def spread_agreement(old: Agreement, voters: np.ndarray, count: int, classes: np.ndarray, k: int) -> Agreement:
-    """Agreement among ``count`` voters on k classes; what it has is at these places among them."""
-    new = new_agreement(count, k)
-    if old.trust.size:
-        new.together[np.ix_(voters, voters)], new.agreed[np.ix_(voters, voters)] = old.together, old.agreed
-        new.habits[np.ix_(voters, classes)] = old.habits
-        new.trust[:, voters], new.trust[:, -1] = old.trust[:, :-1], old.trust[:, -1]
-        new.numbers[:] = old.numbers
-    return new
 
 
 class PoolPart(NamedTuple):
@@ -654,7 +623,7 @@ class PoolPart(NamedTuple):
     def rows(self) -> int:
         """Trials learned, and rows without a label: in which voters were compared."""
         agreement = self.running.agreement
-        return self.trials + (round(float(agreement.numbers[ROWS])) if agreement.trust.size else 0)
+        return self.trials + (round(float(agreement.numbers[ROWS])) if agreement.numbers.size else 0)
 
     @property
     def guided(self) -> bool:
@@ -694,12 +663,6 @@ def of_logits(part: PoolPart, array: np.ndarray) -> np.ndarray:
     return found
 
 
-def mixed_silence(parts: Sequence[PoolPart], base: PoolPart | None) -> np.ndarray:
-    """How many were silent, in all trials: counts, which add up."""
-    total = sum(part.pool.silence for part in parts)
-    return np.asarray(total if base is None else total - (len(parts) - 1) * base.pool.silence)
-
-
 def _counted(parts: Sequence[PoolPart], base: PoolPart | None, kept: float) -> list[tuple[PoolPart, float]]:
     """How often what each part has counted is taken, and what the base has; forgotten as logits forget."""
     before = 0 if base is None else base.trials
@@ -715,19 +678,6 @@ def _counted(parts: Sequence[PoolPart], base: PoolPart | None, kept: float) -> l
         old = sum(often * kept**count for often, count in zip(times, fresh, strict=True))
         counted.append((base, kept**total - old))
     return counted
-
-
-def mixed_confusions(
-    parts: Sequence[PoolPart], base: PoolPart | None, blocks: Blocks, k: int, kept: float
-) -> Confusions:
-    """What voters named: in all trials, or lately where ``kept`` is less than 1."""
-    placed = [
-        PlacedConfusions(
-            part.running.confusions if kept == 1.0 else part.running.lately, part.voters, part.classes, often
-        )
-        for part, often in _counted(parts, base, kept)
-    ]
-    return join_confusions(placed, blocks.voters, k, kept)
 
 
 def mixed_sharpness(parts: Sequence[PoolPart], base: PoolPart | None) -> np.ndarray:
@@ -764,32 +714,23 @@ def _guessed(part: PoolPart) -> np.ndarray:
     return of_logits(part, part.running.pool.guesses)
 
 
-def mixed_agreement(
-    parts: Sequence[PoolPart], shares: np.ndarray, base: PoolPart | None, blocks: Blocks, k: int
-) -> Agreement:
+def mixed_agreement(mixture: Mixture, parts: Sequence[PoolPart], blocks: Blocks) -> Agreement:
     """How voters agreed, in all rows without a label."""
-    everyone = [*parts, *([] if base is None else [base])]
-    signs = [1.0] * len(parts) + [1.0 - len(parts)] * (base is not None)
-    if not has_matrices(blocks.size) or not any(part.running.agreement.trust.size for part in everyone):
+    compared = mixture.of(lambda state: state.agreement if state.agreement.numbers.size else None)
+    if not has_matrices(blocks.size) or not compared.parts:
         return no_agreement()
-    new = new_agreement(blocks.voters, k)
-    rows, credits = 0.0, []
-    for place, (part, sign) in enumerate(zip(everyone, signs, strict=True)):
-        own = part.running.agreement
-        if not own.trust.size:
-            continue
-        pairs = np.ix_(part.voters, part.voters)
-        new.together[pairs] += sign * own.together
-        new.agreed[pairs] += sign * own.agreed
-        new.habits[np.ix_(part.voters, part.classes[: own.habits.shape[1]])] += sign * own.habits
-        rows += sign * float(own.numbers[ROWS])
-        if place < len(parts) and part.guided:
-            credits.append((*own.numbers[[CREDIT, LIMIT]], shares[place]))
-    for counted in (new.together, new.agreed, new.habits):
-        np.maximum(counted, 0.0, out=counted)  # halved at different times, a common base may be more than is left
-    new.numbers[ROWS] = max(0.0, rows)
-    if credits:
-        credit, limit, portions = np.array(credits).T
+    sizes = {"voter": blocks.voters, "class": mixture.k}
+    new = grow_agreement(no_agreement(), sizes)._replace(
+        **merged(AGREEMENT_FIELDS, compared, sizes, lambda part: {"voter": part.voters, "class": part.classes})
+    )
+    new.numbers[ROWS] = max(0.0, sum(sign * float(part.state.numbers[ROWS]) for part, sign in compared.counted))
+    guided = [
+        (*part.running.agreement.numbers[[CREDIT, LIMIT]], share)
+        for part, share in zip(parts, mixture.shares, strict=True)
+        if part.guided
+    ]
+    if guided:
+        credit, limit, portions = np.array(guided).T
         new.numbers[[CREDIT, LIMIT]] = portions @ credit / portions.sum(), portions @ limit / portions.sum()
         new.numbers[DUE] = new.numbers[ROWS]
     return new
@@ -809,11 +750,14 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
     target.signs = np.ones(blocks.voters)
     for part in everyone:
         target.signs[part.voters[: part.state.signs.size]] = part.state.signs
-    scales = _scales(mixture, blocks.raters)
+    counted = merged(
+        {name: POOL_FIELDS[name] for name in ("scales", "silence")}, mixture.of(lambda state: state.pool),
+        {"rater": blocks.raters}, lambda part: {"rater": part.raters},
+    )  # fmt: skip
+    scales = counted["scales"]
     parts, shares = [_placed(part, blocks, scales) for part in mixture.parts], mixture.shares
     base = None if mixture.base is None else _placed(mixture.base, blocks, scales)
-    target.confusions = mixed_confusions(parts, base, blocks, mixture.k, 1.0)
-    target.lately = mixed_confusions(parts, base, blocks, mixture.k, KEPT)
+    target.confusions = merge_confusions(mixture.of(lambda state: state.confusions), blocks.voters)
     learned = [part for part in parts if part.rows > (0 if base is None else base.rows)]
     if len(learned) <= 1:
         _take(target, (learned or parts)[0], blocks, mixture.k)
@@ -821,8 +765,8 @@ def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
     target.refitted = mix_softmaxes(
         [_softmax(part) for part in parts], None if base is None else _softmax(base), blocks.narrow - VOTERS
     )
-    target.pool = _mixed(parts, shares, base, blocks, scales)
-    target.agreement = mixed_agreement(parts, shares, base, blocks, mixture.k)
+    target.pool = _mixed(parts, shares, base, blocks, **counted)
+    target.agreement = mixed_agreement(mixture, parts, blocks)
     numbers = target.agreement.numbers
     if numbers.size and mixture.known >= 2 and (numbers[LIMIT] or numbers[ROWS] >= numbers[DUE]):
         target.follow_agreement(mixture.known)
@@ -846,15 +790,6 @@ def _placed(part: Placement, blocks: Blocks, scales: np.ndarray) -> PoolPart:
     return PoolPart(running, pool, places, voters, raters, part.classes, units)
 
 
-def _scales(mixture: Mixture, raters: int) -> np.ndarray:
-    """Trials and sums of squares of the raters."""
-    scales = np.zeros((raters, 2))
-    for part, sign in mixture.counted:
-        own = part.state.pool.scales
-        scales[part.raters[: len(own)]] += sign * own
-    return scales
-
-
 def _softmax(part: PoolPart) -> PlacedSoftmax:
     return PlacedSoftmax(part.running.refitted, part.places[VOTERS : part.pool.counts[NARROW]] - VOTERS)
 
@@ -865,9 +800,9 @@ def _take(target: RunningVotes, part: PoolPart, blocks: Blocks, k: int) -> None:
     target.refitted = moved_to(_softmax(part), blocks.narrow - VOTERS)
     target.pool = spread_pool(part.pool, part.places, blocks.size, blocks.narrow, part.raters, blocks.raters)
     target.agreement = no_agreement()
-    if own.agreement.trust.size and target.pool.precision.size:
-        classes = part.classes[: own.agreement.habits.shape[1]]
-        target.agreement = spread_agreement(own.agreement, part.voters, blocks.voters, classes, k)
+    if own.agreement.numbers.size and target.pool.precision.size:
+        sizes = {"voter": blocks.voters, "class": k}
+        target.agreement = grow_agreement(own.agreement, sizes, {"voter": part.voters, "class": part.classes})
 
 
 # -- logits -------------------------------------------------------------------------------------------------------
@@ -947,7 +882,12 @@ def _diagonal(information: np.ndarray) -> np.ndarray:
 
 
 def _mixed(
-    parts: Sequence[PoolPart], shares: np.ndarray, base: PoolPart | None, blocks: Blocks, scales: np.ndarray
+    parts: Sequence[PoolPart],
+    shares: np.ndarray,
+    base: PoolPart | None,
+    blocks: Blocks,
+    scales: np.ndarray,
+    silence: np.ndarray,
 ) -> Pool:
     """The pool of the mixture, with the logit that agreement guides where it guided those of the parts, on average."""
     size = blocks.size
@@ -980,7 +920,7 @@ def _mixed(
     return Pool(
         weights, home, np.tril(precision), no_factors(precision), diagonal, seen, sums, scales.copy(),
         mixed_members(parts, shares, bool(precision.size)), mixed_guesses(parts, base), counts,
-        mixed_silence(parts, base), mixed_sharpness(parts, base),
+        silence, mixed_sharpness(parts, base),
     )  # fmt: skip
 
 
@@ -1002,26 +942,26 @@ class RunningVotes(Running):
         self.signs = np.zeros(0)  # of the voters
         self.pool = new_pool()
         self.agreement = no_agreement()
-        self.confusions, self.lately = new_confusions(0, 0), new_confusions(0, 0, KEPT)
+        self.confusions = grow_confusions(None, 0, 0)
         self.room: MixtureRoom | None = None
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        own = {"blocks": self.blocks, "signs": self.signs} | {
-            f"pool.{name}": array for name, array in self.pool._asdict().items()
+        parts: dict[str, Pool | Agreement | Confusions] = {
+            "pool": self.pool,
+            "agreement": self.agreement,
+            "confusions": self.confusions,
         }
-        own |= {f"agreement.{name}": array for name, array in self.agreement._asdict().items()}
-        own |= {f"confusions.{name}": array for name, array in self.confusions._asdict().items()}
-        own |= {f"lately.{name}": array for name, array in self.lately._asdict().items()}
-        return own | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
+        found = {"blocks": self.blocks, "signs": self.signs}
+        for part, state in parts.items():
+            found |= {f"{part}.{name}": array for name, array in state._asdict().items()}
+        return found | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         parts = apart({name: array.copy() for name, array in arrays.items()})
-        self.blocks, self.signs = np.zeros(4, np.int64), parts[""]["signs"]
-        self.blocks[: parts[""]["blocks"].size] = parts[""]["blocks"]
-        self.pool, self.room = restored(parts["pool"]), None
-        self.agreement = Agreement(**parts["agreement"])
-        self.confusions, self.lately = Confusions(**parts["confusions"]), Confusions(**parts["lately"])
+        self.blocks, self.signs = parts[""]["blocks"], parts[""]["signs"]
+        self.pool, self.room = Pool(**parts["pool"]), None
+        self.agreement, self.confusions = Agreement(**parts["agreement"]), Confusions(**parts["confusions"])
         self.refitted.restore(parts["refitted"])
 
     def _fits(self, instances: Instances, k: int) -> bool:
@@ -1033,7 +973,7 @@ class RunningVotes(Running):
     def _fit(self, instances: Instances, k: int) -> None:
         """Make room for the voters and raters of these instances and for k classes."""
         blocks = blocks_of(instances, k)
-        self._count_confusions(int(blocks[0]), k)
+        self.confusions = grow_confusions(self.confusions, int(blocks[0]), k)
         if np.array_equal(blocks, self.blocks):
             self.room = None
             return
@@ -1050,24 +990,14 @@ class RunningVotes(Running):
         raters = np.arange(len(self.pool.scales))
         all_places = np.concatenate([np.arange(VOTERS), VOTERS + places, VOTERS + silent])
         self.pool = spread_pool(self.pool, all_places, VOTERS + size, VOTERS + narrow, raters, int(blocks[1]))
-        if self.agreement.trust.size:
+        if self.agreement.numbers.size:
             self._compare_voters(int(blocks[0]), k)
         self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
 
-    def _count_confusions(self, voters: int, k: int) -> None:
-        """Make room to count what so many voters name, unless they are too many."""
-        places = np.arange(self.blocks[0]), np.arange(k)
-        self.confusions = join_confusions([PlacedConfusions(self.confusions, *places, 1.0)], voters, k)
-        self.lately = join_confusions([PlacedConfusions(self.lately, *places, 1.0)], voters, k, KEPT)
-
     def _compare_voters(self, voters: int, k: int) -> None:
         """Make room to count how so many voters agree, unless they are too many."""
-        count, classes = self.agreement.habits.shape
-        self.agreement = (
-            spread_agreement(self.agreement, np.arange(count), voters, np.arange(classes), k)
-            if self.pool.precision.size
-            else no_agreement()
-        )
+        sizes = {"voter": voters, "class": max(k, self.agreement.habits.shape[1])}
+        self.agreement = grow_agreement(self.agreement, sizes) if self.pool.precision.size else no_agreement()
 
     def mix(self, mixture: Mixture) -> None:
         mix_pools(self, mixture)
@@ -1083,7 +1013,7 @@ class RunningVotes(Running):
                 np.zeros(k),
                 np.zeros((6, max(blocked(n), k))),
                 np.zeros((LOGITS, n)),
-                np.zeros(4, np.int64),
+                np.zeros(3, np.int64),
                 np.zeros((2, max(k, most)), np.int64),
             )
         return self.room
@@ -1099,7 +1029,7 @@ class RunningVotes(Running):
     ) -> tuple[np.ndarray, np.ndarray]:
         if not self._fits(instances, k):
             self._fit(instances, k)
-        counted = self.agreement.trust.size > 0
+        counted = self.agreement.numbers.size > 0
         if self.agreement.habits.shape[1] < k and (counted or labels[begin:end].min(initial=0) < 0):
             self._compare_voters(int(self.blocks[0]), k)
         instances = without_attributes(instances)
@@ -1109,7 +1039,7 @@ class RunningVotes(Running):
         diagonal = 0 if self.pool.precision.shape[1] else address_of(step_by_diagonal, DIAGONAL)
         while t < end:
             t = play_votes(
-                instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, self.lately, room,
+                instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, room,
                 given[:, None], diagonal, True, predictions, table,
             )  # fmt: skip
             if due(self.agreement, int(shape[KNOWN])):
@@ -1126,7 +1056,7 @@ class RunningVotes(Running):
         _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         play_votes(
-            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions, self.lately,
+            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions,
             self.room_for(k), given[:, None], 0, False, predictions, table,
         )  # fmt: skip
         return predictions, table
@@ -1139,21 +1069,21 @@ class RunningVotes(Running):
         pool, voters = self.pool, int(self.blocks[0])
         with one_blas_thread():
             fit_trust(self.agreement, known)
-        home, (told, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
+        home, (trust, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
         if numbers[LIMIT] == 0.0:
             numbers[LIMIT] = GUIDED * HALVING_LABELS / (HALVING_LABELS + float(pool.counts[TRIALS]))
             for array in (pool.weights, pool.home, pool.precision, pool.guesses, pool.sharpness):
                 array[AGREED] = array[STEADY]
-        credit, before = numbers[LIMIT] * (1.0 - rest[-1]), numbers[CREDIT]
+        credit, before = numbers[LIMIT] * (1.0 - numbers[REST]), numbers[CREDIT]
         if before > 0.0:  # what labels have shown stays: the odds change as those of the first weights do
             pool.mixture[AGREED] *= credit / (1.0 - credit) * (1.0 - before) / before
         else:
             pool.mixture[AGREED] = credit / (1.0 - credit) * float(pool.mixture.sum())
         pool.mixture[:] /= pool.mixture.sum()
         numbers[CREDIT] = credit
-        home[SHARE] = told[-1] + rest[-1] * OUTSET[SHARE]
+        home[SHARE] = numbers[REST] * OUTSET[SHARE]
         heard = np.flatnonzero(pool.seen[VOTERS : VOTERS + voters] == 1)
-        home[VOTERS + heard] = told[heard] + rest[heard] * home[VOTERS + heard]
+        home[VOTERS + heard] = trust[heard] + rest[heard] * home[VOTERS + heard]
         with one_blas_thread():
             pool.weights[AGREED] += np.linalg.solve(
                 symmetric(pool.precision[AGREED]), RIDGE[AGREED] * (home - pool.home[AGREED])
@@ -1190,8 +1120,8 @@ class RunningVotes(Running):
             firsts = np.repeat(new[:, None], last - first, axis=1)
             if kind == 0:
                 silent &= self.signs == 1.0
-                if self.agreement.trust.size:
-                    firsts[AGREED] = self.agreement.trust[0, :-1] + self.agreement.trust[1, :-1] * new[AGREED]
+                if self.agreement.numbers.size:
+                    firsts[AGREED] = self.agreement.trust[0] + self.agreement.trust[1] * new[AGREED]
             weights[:, VOTERS + first : VOTERS + last] += np.where(silent, firsts, 0.0)
         return weights
 
@@ -1208,9 +1138,8 @@ class RunningVotes(Running):
         own = self._sharpened(pool.weights)
         weights = self._sharpened(self._weights())[:, VOTERS : pool.counts[NARROW]]
         if len(self.confusions.votes):
-            for place, counted in ((CONFUSED, self.confusions), (CONFUSED_LATELY, self.lately)):
-                told = np.where(self.signs == 1.0, log_odds(counted), 0.0)
-                weights[:, : self.blocks[0]] += np.outer(own[:, place], told)
+            told = np.where(self.signs == 1.0, log_odds(self.confusions), 0.0)
+            weights[:, : self.blocks[0]] += np.outer(own[:, CONFUSED], told)
         copies = np.flatnonzero(np.abs(self.signs) != 1.0)
         weights[:, :experts] += own[:, [SHARE]] / max(1, experts - len(copies))
         weights[:, copies] = own[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
