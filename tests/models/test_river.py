@@ -237,24 +237,6 @@ def test_tables_and_weights_that_do_not_fit():
         assert own._learner.trials == 4
 
 
-def test_a_parameter_changes_while_it_learns():
-    data = trials()
-    model = river.LinearMaxClassifier("A-winnow(1.1)")
-    play(model, data[:60])
-    weights = model._learner.weights["attributes"]
-    model.mutate({"learner": "A-winnow(1.4)"})
-    assert model._learner.weights["attributes"] == weights
-    assert str(model._learner.learner) == "A-winnow(1.4)"
-    play(model, data[60:])
-    assert model._learner.trials == 120
-    for other in ("perceptron", "winnow(1.4)", "auto"):
-        with pytest.raises(ValueError, match="only as the same learner with other parameters; make a new model"):
-            model.mutate({"learner": other})
-    assert model.learner == "A-winnow(1.4)"
-    with pytest.raises(ValueError, match="'scale' is not a mutable attribute"):
-        model.mutate({"scale": "none"})
-
-
 def test_names_of_several_kinds():
     model = river.LinearMaxClassifier("perceptron")
     for _ in range(2):

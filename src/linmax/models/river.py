@@ -20,10 +20,8 @@ except ImportError as error:
 
 import numpy as np
 
-from linmax.engine.notation import as_learner, written
 from linmax.models.online import Learner
 from linmax.models.river_attributes import NUMBER_CLASSES, categories, is_word, ordered, rows_of
-from linmax.models.sklearn.nested import parameters_of, rule_of, with_parameters
 from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
 from linmax.util.checks import at_least, boolean, one_of
 from linmax.util.lazy import LazyModule
@@ -50,30 +48,6 @@ class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
 
     def _begin(self, thresholds: bool) -> None:
         self._learner = Learner(self.learner, thresholds=thresholds)
-
-    @property
-    def _mutable_attributes(self) -> set[str]:
-        return {"learner"}
-
-    def mutate(self, new_attrs: dict[str, Any]) -> None:
-        """Change parameters of a model at work; what it has learned stays.
-
-        Parameters
-        ----------
-        new_attrs
-            ``{"learner": ...}``: the same learner with other parameters, such as another alpha.
-        """
-        before = self.learner
-        super().mutate(new_attrs)
-        if "learner" in new_attrs:
-            try:
-                self._learner = with_learner(self._learner, self.learner)
-            except (KeyError, TypeError, ValueError) as error:
-                self.learner = before
-                raise ValueError(
-                    f"learner: what {before} has learned cannot go on as {new_attrs['learner']}, only as the same "
-                    "learner with other parameters; make a new model"
-                ) from error
 
     # -- many at a time --
 
@@ -264,18 +238,6 @@ class LinearMaxClassifier(OnLineRiver):
             return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
         except (TypeError, ValueError):
             return x, x  # the learner says which is not a number
-
-
-def with_learner(model: Learner, learner: Any) -> Learner:
-    """What this one has learned, going on with other parameters of its rule."""
-    values = {name: value for name, value in parameters_of(learner).items() if name in rule_of(learner).parameters}
-    changed = with_parameters(model.learner, values)
-    old, new = rule_of(model.learner), rule_of(changed)
-    if str(changed) != str(as_learner(learner)) or (len(old.slots), old.matrix) != (len(new.slots), new.matrix):
-        raise ValueError(f"{learner} is not {model.learner} with other parameters")
-    description, arrays = model.state()
-    header = description["model"] | {"learner": written(changed)}
-    return Learner.from_state(description | {"model": header}, arrays)
 
 
 class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]
