@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import reference
 from compare import CASES, Case, Problem, follow, problem, problems
-from linmax import LinearThreshold, check_rule, experts, majority_problem, rules, run
+from linmax import LinearThreshold, check_rule, experts, majority_problem, parse, rules, run
 from linmax.core.contract import Rule
 from linmax.jit.compiling import JIT
 
@@ -470,9 +471,16 @@ ALL_RULES = [
 
 @pytest.mark.small
 @pytest.mark.parametrize("rule", ALL_RULES, ids=str)
-def test_check_rule_passes(rule: Rule) -> None:
+def test_contract_of_every_rule(rule: Rule) -> None:
+    """The step passes `check_rule`; text and pickles give the rule back; it states its mixture and its bound."""
     for seed in range(3):
         check_rule(rule, seed)
+    assert getattr(rule, "code", None) or parse(str(rule)) == rule  # text does not know a custom link
+    data = pickle.dumps(rule)
+    assert pickle.loads(data) == rule
+    assert all(np.float64(value).tobytes() not in data for value in rule.values if 0.0 < value < 1e-300)  # addresses
+    assert callable(rule.mix) == rule.lifts
+    assert all(callable(stated) or stated for stated in (rule.mix, rule.bound))
 
 
 def test_rules_are_equal_when_they_are_the_same() -> None:
@@ -483,6 +491,22 @@ def test_rules_are_equal_when_they_are_the_same() -> None:
 
 
 BAD = [
+    (lambda: rules.pa_i(0), ValueError, "C must be > 0, got 0; try 1"),
+    (lambda: rules.pa_ii(math.inf), ValueError, "C must be finite, got inf"),
+    (lambda: rules.arow(-1), ValueError, "r must be > 0, got -1; try 1"),
+    (lambda: rules.arow(start="x"), TypeError, "start must be a number, got 'x'"),
+    (lambda: rules.arow(inflation=-1), ValueError, "inflation must be >= 0, got -1; try 0"),
+    (lambda: rules.nherd(0), ValueError, "C must be > 0, got 0; try 1"),
+    (lambda: rules.scw_i(0.5), ValueError, "eta must be between 0.5 and 1, got 0.5; try 0.9"),
+    (lambda: rules.scw_ii(1), ValueError, "eta must be between 0.5 and 1, got 1.0; try 0.9"),
+    (lambda: rules.scw_i(C=0), ValueError, "C must be > 0, got 0; try 1"),
+    (lambda: rules.second_order_perceptron(0), ValueError, "a must be > 0, got 0; try 1"),
+    (lambda: rules.adagrad(0), ValueError, "rate must be > 0, got 0; try 1"),
+    (lambda: rules.ftrl(0), ValueError, "rate must be > 0, got 0; try 0.1"),
+    (lambda: rules.ftrl(beta=-1), ValueError, "beta must be >= 0, got -1; try 1"),
+    (lambda: rules.ftrl(l1=-1), ValueError, "l1 must be >= 0, got -1; try 0"),
+    (lambda: rules.ftrl(loss="squared"), ValueError, "loss must be one of logistic, hinge, got 'squared'"),
+    (lambda: rules.logistic(math.nan), ValueError, "rate must be finite, got nan"),
     (lambda: rules.perceptron(rate=0), ValueError, "rate must be > 0, got 0; try 1"),
     (lambda: rules.perceptron(margin=-1), ValueError, "margin must be >= 0, got -1; try 0"),
     (lambda: rules.perceptron(rate="fast"), TypeError, "rate must be a number, got 'fast'"),

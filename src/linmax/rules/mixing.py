@@ -1,4 +1,4 @@
-"""What rules share in mixing their states: models that learned from different examples become one.
+"""Mixtures of rule states: models that learned from different examples become one.
 
 How a rule's states are mixed is in its own file (`Rule.mix`), with shares mu_i that add up to 1:
 
@@ -35,7 +35,7 @@ CLOSE = 100.0  # weights whose largest logarithm is within this are kept as they
 
 @kernel(types.void(int64, Vector, Matrix, Vector, Vector))
 def take_weights(spread: int, weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, params: np.ndarray) -> None:
-    """The weights and SHIFT that follow from the memory."""
+    """Compute weights and SHIFT from the memory."""
     largest = -np.inf
     for i in range(weights.size):
         factor, log = call_spread(spread, memory, scalars, i, params)
@@ -50,14 +50,14 @@ def take_weights(spread: int, weights: np.ndarray, memory: np.ndarray, scalars: 
 
 
 def mixture_of(rule: Rule) -> Mixture:
-    """How states of the rule are mixed; raises with the rule's reason where they cannot be."""
+    """Return the function that mixes states of the rule; raise with the rule's reason if there is none."""
     if isinstance(rule.mix, str):
         raise ValueError(f"{rule} cannot be merged: {rule.mix}")
     return rule.mix
 
 
 def average(arrays: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
-    """sum mu_i a_i, in this order."""
+    """Return sum mu_i a_i, in this order."""
     total = shares[0] * arrays[0]
     for share, array in zip(shares[1:], arrays[1:], strict=True):
         total += share * array
@@ -65,12 +65,12 @@ def average(arrays: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
 
 
 def mix_weights(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
-    """The mixture of rules that remember nothing but their weights."""
+    """Mix states of rules that store only their weights."""
     target.weights[:] = average([part.weights for part in parts], shares)
 
 
 def mix_memory(parts: Sequence[Part], shares: np.ndarray, target: Part) -> None:
-    """Mix what the steps add up, and counts."""
+    """Mix the sums of steps, and counts."""
     target.memory[:] = average([part.memory for part in parts], shares)
     target.scalars[OWN:] = average([part.scalars[OWN:] for part in parts], shares)
 

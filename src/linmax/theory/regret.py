@@ -1,4 +1,4 @@
-"""How much more log loss the mixture of the pool for votes has than its members in hindsight, and how much it can have.
+"""Regret of the pool for votes: its log loss minus that of its members in hindsight, and the bound on it.
 
 The trials are played again, one by one, to see what probability each member gave to the label. The mixture is that of
 fixed share (`linmax.bounds.fixed_share`): its log loss is at most that of any sequence of members, and what this
@@ -40,7 +40,7 @@ class Regret(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """What the pool lost at each trial, and each of its members; and the weights with which the members began."""
+    """Log loss of the pool and of each member at each trial, and the first weights of the members."""
 
     mixture: np.ndarray  # (trials,)
     members: np.ndarray  # (trials, members)

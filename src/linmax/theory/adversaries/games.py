@@ -19,7 +19,7 @@ Adversary = Callable[[Vector], Vector | None]
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """What was played: the instances (trials, n) and whether each caused an update.
+    """Trials of a game: the instances (trials, n) and whether each caused an update.
 
     Attributes
     ----------

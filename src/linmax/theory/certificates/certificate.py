@@ -1,4 +1,4 @@
-"""What a certificate says."""
+"""Certificates: the result of `certify`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Certificate", "says_nothing", "shown_alpha"]
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """How many mistakes a learner can make on given data, at most, and how many it made.
+    """Largest number of mistakes that a learner can make on given data, and the number that it made.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Certificate:
 
 
 def says_nothing(bound: float, most: float) -> bool:
-    """Whether a bound is no less than the mistakes that can be made without any theory."""
+    """Return whether a bound is no less than the mistakes possible without any theory."""
     return bound >= most * (1.0 - 1e-9)
 
 

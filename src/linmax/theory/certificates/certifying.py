@@ -1,4 +1,4 @@
-"""The search for the comparator that makes a bound least, and what the learner did beside it."""
+"""Search for the comparator that minimizes a bound, and a run of the learner to compare."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LEAST_MARGIN = 1e-5
 """No margin below this share of the largest is taken: too few digits of u.z are left to divide by it."""
 
 BOUND_ROUNDING = 1e-8
-"""What rounding can add to a bound, relative to it."""
+"""Relative rounding error of a bound."""
 
 
 def certify_rows(
@@ -151,7 +151,7 @@ def _described(learner: Any) -> Learner | str:
 
 
 def _needs_alpha(name: str) -> bool:
-    """Whether a rule has an alpha without a default."""
+    """Return whether a rule has an alpha without a default."""
     alpha = inspect.signature(REGISTRY[name]).parameters.get("alpha")
     return alpha is not None and alpha.default is alpha.empty
 

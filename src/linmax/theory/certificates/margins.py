@@ -226,7 +226,7 @@ def _linear_noise(rows: Rows, margin: float, positive_only: bool) -> Vector:
 
 
 def descend(objective: Callable[..., tuple[float, Vector]], start: Vector, softness: float, **limits: Any) -> Vector:
-    """Where L-BFGS finds the objective least."""
+    """Minimize the objective by L-BFGS."""
     options = {"maxiter": 500, "maxcor": 30, "ftol": 1e-12, "gtol": 1e-9}
     found = minimize(objective, start, args=(softness,), jac=True, method="L-BFGS-B", options=options, **limits)
     return np.asarray(found.x)
@@ -257,7 +257,7 @@ def _path(rows: Rows, order: float, length: float) -> Vector:
 
 
 def _polished(rows: Rows, order: float, margin: float, u: Vector) -> Vector:
-    """The same problem from nearby, with the hinge sharpened further, over u = x/max(1, ||x||)."""
+    """Solve the problem from a nearby start, with a sharper hinge, over u = x/max(1, ||x||)."""
 
     def objective(x: Vector, softness: float) -> tuple[float, Vector]:
         size = max(1.0, norm_of(x, order))

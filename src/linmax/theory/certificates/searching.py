@@ -1,4 +1,4 @@
-"""How a comparator is sought that makes a bound least."""
+"""Search for a comparator that minimizes a bound."""
 
 from __future__ import annotations
 
