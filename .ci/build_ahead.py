@@ -42,7 +42,7 @@ def examples(folder: Path) -> list[list[str]]:
             words.write(f"{label} | w{random.randrange(500)} v{label}\n")
     model = str(folder / "model.linmax")
     return [
-        ["demo", "--no-plot", "--trials", "3000"],
+        ["demo", "--out", str(folder)],
         ["fuse", str(votes), "--label", "answer"],
         ["learn", str(lines), "--model", model],
         ["predict", model, str(lines)],

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
     from linmax.models import streams
+    from linmax.models.load import load
     from linmax.models.online import Learner
     from linmax.models.regressors import EG, EGPM
     from linmax.models.run import run
@@ -71,6 +72,7 @@ _HOMES = {
     "experts": "data.experts",
     "features": "data.features",
     "jury_problem": "data.juries",
+    "load": "models.load",
     "majority_problem": "data.problems",
     "merge": "cluster.merging",
     "normalisation": "data.normalisation",
@@ -131,6 +133,7 @@ __all__ = [
     "experts",
     "features",
     "jury_problem",
+    "load",
     "majority_problem",
     "merge",
     "naive_bayes",

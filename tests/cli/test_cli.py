@@ -8,15 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import linmax
 from linmax import cli
 from linmax.cli import demo
 
-QUICK = ["demo", "--trials", "300", "--no-plot"]
-LEARNERS = ["perceptron", "winnow(1.03)", "balanced-winnow(1.1)", "auto"]
+QUICK = ["demo", "--rows", "50"]
 
 
 def environment():
@@ -106,16 +104,14 @@ class TestErrors:
             (["dmeo"], "unknown command 'dmeo', did you mean 'demo'?; see 'linmax --help'"),
             (["xyz"], f"unknown command 'xyz', known: {', '.join(cli.COMMANDS)}; see 'linmax --help'"),
             (["--nonsense"], "the following arguments are required: COMMAND"),
-            (["demo", "--trials", "many"], "argument --trials: invalid int value: 'many'"),
-            (["demo", "--tri", "5"], "unrecognized arguments: --tri 5; see 'linmax demo --help'"),
-            (["demo", "--trials", "0"], "trials must be >= 1, got 0"),
-            (["demo", "--noise", "1.5"], "noise must be"),
-            (["demo", "--noise", "nan"], "noise must be"),
+            (["demo", "--rows", "many"], "argument --rows: invalid int value: 'many'"),
+            (["demo", "--ro", "5"], "unrecognized arguments: --ro 5; see 'linmax demo --help'"),
+            (["demo", "--rows", "0"], "rows must be >= 10, got 0"),
             (["demo", "--seed", "-1"], "seed must be"),
-            (["demo", "--plot", "a.gif"], "a.gif: the ending must be one of .png, .svg, .pdf"),
-            (["demo", "--plot", "nowhere/a.png"], "nowhere/a.png: no folder nowhere; make it first"),
+            (["demo", "--out", "nowhere"], "nowhere/linmax-demo.csv: no folder nowhere; make it first"),
             (["demo", "--json", "nowhere/a.json"], "nowhere/a.json: no folder nowhere; make it first"),
             (["demo", "--json", "."], ".: is a folder; name a file in it"),
+            (["warm", "perceptro"], "unknown"),
         ],
     )
     def test_one_line_and_status_2(self, arguments, message, capsys, tmp_path, monkeypatch):
@@ -171,12 +167,14 @@ class TestErrors:
 
     @pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
     @pytest.mark.parametrize("arguments", [["--help"], QUICK, [*QUICK, "--json", "-"]])
-    def test_a_broken_pipe_is_quiet(self, arguments):
+    def test_a_broken_pipe_is_quiet(self, arguments, tmp_path):
         reading, writing = os.pipe()
         os.close(reading)
         try:
             command = [sys.executable, "-m", "linmax.cli", *arguments]
-            done = subprocess.run(command, env=environment(), stdout=writing, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run(
+                command, env=environment(), stdout=writing, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+            )
         finally:
             os.close(writing)
         assert done.returncode == 1
@@ -191,75 +189,26 @@ def figures_of(tmp_path, *arguments):
 
 
 class TestDemo:
-    def test_figures_are_those_of_one_run_over_the_whole_problem(self, tmp_path):
-        figures = figures_of(tmp_path, *QUICK, "--seed", "3", "--noise", "0.1")
-        assert figures["problem"] == {"n": 20, "r": 10, "k": 5, "noise": 0.1, "trials": 300, "seed": 3}
-        problem = linmax.majority_problem(**figures["problem"])
-        instances = linmax.experts(votes=problem.votes, classes=range(5))
-        assert set(figures["learners"]) == {*LEARNERS, "plurality", "optimal"}
-        for learner in LEARNERS:
-            trace = linmax.run(learner, instances, problem.labels)
-            assert figures["learners"][learner] == {
-                "mistakes": trace.mistakes[-1],
-                "late_error": pytest.approx(trace.mistakes[-1] / 300),
-                "updates": trace.updates[-1],
-            }
+    def test_fuses_a_table_and_saves_the_page(self, tmp_path):
+        figures = figures_of(tmp_path, "demo", "--rows", "300", "--out", str(tmp_path))
+        jury = linmax.jury_problem(trials=300)
+        assert figures["data"] == str(tmp_path / "linmax-demo.csv")
+        assert len((tmp_path / "linmax-demo.csv").read_text().splitlines()) == 301
+        assert (tmp_path / "linmax-demo.html").stat().st_size > 10_000
+        fusion = linmax.VoteFusion(by="subject").fit({**jury.votes, "subject": jury.subjects}, jury.labels)
+        assert figures["trials"] == fusion.report().to_dict()["trials"] == 300
 
-    def test_plurality_and_optimal_do_not_learn(self, tmp_path):
-        figures = figures_of(tmp_path, *QUICK)
-        problem = linmax.majority_problem(**figures["problem"])
-        plurality = [np.bincount(votes, minlength=5).argmax() for votes in problem.votes]
-        assert figures["learners"]["plurality"]["mistakes"] == np.sum(plurality != problem.labels)
-        assert figures["learners"]["optimal"]["mistakes"] == np.sum(problem.clean != problem.labels)
-        assert figures["learners"]["optimal"]["updates"] is None
-
-    def test_late_error_is_over_the_last_thousand(self, tmp_path):
-        figures = figures_of(tmp_path, "demo", "--trials", "1500", "--no-plot")
-        problem = linmax.majority_problem(**figures["problem"])
-        late = np.mean((problem.clean != problem.labels)[-1000:])
-        assert figures["learners"]["optimal"]["late_error"] == pytest.approx(late)
-
-    def test_without_a_terminal_a_table_and_no_animation(self):
-        done = call(*QUICK)
+    def test_without_a_terminal_no_animation_and_what_to_do_next(self, tmp_path):
+        done = call(*QUICK, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         assert "\x1b" not in done.stdout
-        assert done.stdout.count("Majority problem, 300 trials") == 1
-        for name in [*LEARNERS, "plurality", "optimal"]:
-            assert sum(line.split()[:1] == [name] for line in done.stdout.splitlines()) >= 1
+        assert "Open linmax-demo.html in a browser." in done.stdout
+        assert "linmax fuse linmax-demo.csv --label answer --by subject --html linmax-demo.html" in done.stdout
 
-    def test_in_a_terminal_the_counts_advance(self, monkeypatch, capsys):
-        monkeypatch.setenv("FORCE_COLOR", "1")
-        monkeypatch.setenv("TERM", "xterm-256color")
-        monkeypatch.setenv("COLUMNS", "100")
-        monkeypatch.setattr(demo, "FRAME", 0.02)
-        assert cli.main(QUICK) == 0
-        shown = capsys.readouterr().out
-        assert "recent error" in shown
-        assert shown.count(" of 300") > 2
-        assert shown.count("Majority problem, 300 trials") == 1
-
-    def test_json_on_standard_output_stands_alone(self):
-        done = call(*QUICK, "--json", "-")
-        assert set(json.loads(done.stdout)) == {"version", "problem", "learners", "seconds", "plot"}
-        assert "Majority problem" in done.stderr
-
-    def test_plot_is_saved_in_the_current_folder(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        assert cli.main(["demo", "--trials", "50"]) == 0
-        assert "Plot saved as linmax-demo.png" in capsys.readouterr().out
-        assert (tmp_path / "linmax-demo.png").read_bytes().startswith(b"\x89PNG")
-
-    def test_plot_path(self, tmp_path):
-        figures = figures_of(tmp_path, "demo", "--trials", "50", "--plot", str(tmp_path / "a.svg"))
-        assert figures["plot"] == str(tmp_path / "a.svg")
-        assert "winnow(1.03)" in (tmp_path / "a.svg").read_text()
-
-    def test_without_matplotlib_the_rest_works(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        figures = figures_of(tmp_path, "demo", "--trials", "50")
-        assert figures["plot"] is None
-        assert 'No plot: plots need matplotlib: pip install "linmax[plot]"' in capsys.readouterr().out
+    def test_json_on_standard_output_stands_alone(self, tmp_path):
+        done = call(*QUICK, "--json", "-", cwd=tmp_path)
+        assert json.loads(done.stdout)["data"] == "linmax-demo.csv"
+        assert "Open linmax-demo.html" in done.stderr
 
     def test_learn_refuses_a_plot_without_matplotlib_before_it_learns(self, tmp_path, monkeypatch, capsys):
         monkeypatch.chdir(tmp_path)
@@ -269,14 +218,6 @@ class TestDemo:
         shown = capsys.readouterr()
         assert shown.err == 'linmax: error: --plot x.png: plots need matplotlib: pip install "linmax[plot]"\n'
         assert not (tmp_path / "m").exists()
-
-    def test_without_matplotlib_a_plot_asked_for_is_an_error_at_once(self, monkeypatch, capsys):
-        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        assert cli.main(["demo", "--plot", "a.png"]) == 2
-        assert 'pip install "linmax[plot]"' in capsys.readouterr().err
-
-    def test_fewer_trials_than_frames(self, tmp_path):
-        assert figures_of(tmp_path, "demo", "--trials", "1", "--no-plot")["learners"]["perceptron"]["updates"] == 1
 
 
 class TestRules:

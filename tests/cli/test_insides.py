@@ -8,7 +8,7 @@ import pytest
 
 import linmax
 from linmax.cli import main
-from linmax.cli.insides import in_words
+from linmax.cli.models import decided_text
 
 
 @pytest.fixture
@@ -63,6 +63,6 @@ def test_a_fusion_speaks_of_its_calibration_once_there_is_one(folder, capsys):
 
 
 def test_what_a_user_decided_is_told_as_such():
-    assert in_words({"attributes are": "words", "decided by": "the learner"}) == (
+    assert decided_text({"attributes are": "words", "decided by": "the learner"}) == (
         "attributes are taken for words, as the learner decided"
     )

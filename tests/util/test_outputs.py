@@ -45,10 +45,10 @@ class TestWriteJson:
         path = tmp_path / "f.json"
         path.write_text("old")
 
-        def full(self, target):
-            raise OSError(28, "No space left on device", str(self))
+        def full(source, target):
+            raise OSError(28, "No space left on device", str(target))
 
-        monkeypatch.setattr("pathlib.Path.replace", full)
+        monkeypatch.setattr("os.replace", full)
         with pytest.raises(OSError, match="No space left"):
             write_json({"a": 1}, path)
         assert path.read_text() == "old"

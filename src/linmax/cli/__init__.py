@@ -24,13 +24,14 @@ __all__ = ["COMMANDS", "main", "script"]
 
 COMMANDS = {
     "bounds": "compare mistake bounds and mistakes of the rules on a file",
-    "demo": "watch a few learners on the majority problem",
+    "demo": "fuse the answers of twelve models, as a first example",
     "fuse": "fuse a table of votes and compare with plurality and the best voter",
     "learn": "learn from files and pipes, predicting every line first",
     "merge": "merge models that learned from different examples",
     "predict": "predict the lines of files and pipes with a saved model",
     "serve": "serve models over HTTP that learn on-line",
-    "show": "say what a model file holds",
+    "show": "show what a model file holds",
+    "warm": "compile kernels beforehand, on all processors",
 }
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Examples
     --------
-    >>> main(["demo", "--trials", "10", "--noise", "2"])
+    >>> main(["demo", "--rows", "-1"])
     2
     """
     try:

@@ -27,22 +27,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
-from linmax.cli.beside import compile_beside
 from linmax.cli.clustered import add_cluster_options
-from linmax.cli.fuse_asking import LEARNER, asked, check_asking, costs
 from linmax.cli.fuse_clustered import PIPED, fuse_on_cluster
-from linmax.cli.fuse_trials import FuseTable, read_trials
-from linmax.cli.fusion_table import counted, objects
 from linmax.cli.output import add_json_option, console
 from linmax.cli.reading import (
     add_format_option,
     add_refusing_options,
+    add_shuffle_option,
+    counted,
     refuse_too_many,
     refused_share,
     show_refusals,
     shown_name,
     shown_names,
 )
+from linmax.cli.votes import FuseTable, objects, read_trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,20 +49,14 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
+    from linmax.models.asking import Simulation
     from linmax.models.fusion import OnLineFusion
     from linmax.models.report import Report
 
 __all__ = ["configure", "run"]
 
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
-FUSE_KERNELS = (
-    "learners.votes.pool:play_votes",
-    "learners.softmax:walk learners.softmax:survey",
-    "models.calibration:likeliest",
-    "models.baselines:count_trials",
-    "engine.record:keep_table engine.record:note_all",
-    "models.asking:keep_trials",
-)  # what the default learner needs
+LEARNER = "auto"
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 
 
@@ -80,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
     add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
     add("--not-asked", metavar="VALUE", help="what stands where a voter was not asked; who abstained was")
-    add("--shuffle", metavar="SEED", type=int, help="shuffle the rows first")
+    add_shuffle_option(parser, "learn the rows in a random order")
     add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
     add("--start", metavar="MODEL", help="continue with this fusion")
     add(
@@ -125,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
     fusion = _started(arguments)
     trials = read_trials(arguments, fusion)
     learned, held, unlabelled = _divided(arguments, trials.labels)
-    check_asking(arguments, trials)
+    _check_asking(arguments, trials)
     start = time.perf_counter()
     fusion = fusion or _new(arguments, trials)
     _remember(fusion, trials)
@@ -134,7 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
         _learn(screen, fusion, trials, learned)
         y = objects(trials.labels)
         told = fusion.report(
-            *((trials.rows(held), y[held]) if len(held) else (None, None)), costs=costs(arguments.costs)
+            *((trials.rows(held), y[held]) if len(held) else (None, None)), costs=_costs(arguments.costs)
         )
     seconds = time.perf_counter() - start
     # Written before anything is printed: who reads the output may stop reading.
@@ -148,7 +141,7 @@ def run(arguments: argparse.Namespace) -> None:
     if len(unlabelled) and arguments.predictions is None:
         remarks.append(f"{counted(len(unlabelled), 'row')} without a label; --predictions FILE predicts them.")
     labelled = np.setdiff1d(learned, unlabelled, assume_unique=True)
-    simulated = asked(arguments, fusion, trials, np.concatenate([labelled, held]))
+    simulated = _asked(arguments, fusion, trials, np.concatenate([labelled, held]))
     if arguments.json:
         figures = {"version": __version__, "data": _data(arguments), "classes": trials.classes, **told.to_dict()}
         figures |= {"asking": simulated.to_dict()} if simulated is not None else {}
@@ -189,8 +182,6 @@ def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np
     import numpy as np
 
     labels = objects(trials.labels)
-    if str(fusion.learner) == LEARNER:
-        compile_beside(FUSE_KERNELS)
     with _progress(screen, len(learned)) as advance:
         for begin in range(0, len(learned), PROGRESS_ROWS):
             part = learned[begin : begin + PROGRESS_ROWS]
@@ -262,18 +253,17 @@ def _predict(path: str, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarra
     import io
     from pathlib import Path
 
-    from linmax.cli.predict_fusion import AnswerOptions
-    from linmax.cli.prediction_forms import make_form
-    from linmax.util.outputs import replace_file
+    from linmax.cli.predictions import OutputOptions, make_form
+    from linmax.util.files import replacing
 
     target = io.BytesIO()
     writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0)
     if len(rows):
-        answers = AnswerOptions("probabilities").answers(fusion, trials.rows(rows), [trials.lines[row] for row in rows])
+        answers = OutputOptions("probabilities").answers(fusion, trials.rows(rows), [trials.lines[row] for row in rows])
         writer.write(answers)
         writer.end(answers)
-    content = target.getvalue()
-    replace_file(Path(path), content)
+    with replacing(path) as file:
+        file.write(target.getvalue())
     return f"{counted(len(rows), 'prediction')} saved as {path}"
 
 
@@ -326,3 +316,75 @@ def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.n
         order = np.random.default_rng(whole("--shuffle", arguments.shuffle, 0)).permutation(len(labels))
     test = order[given[order]][rows - held :]
     return order[~np.isin(order, test)], test, np.flatnonzero(~given)
+
+
+def _asked(
+    arguments: argparse.Namespace, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarray
+) -> Simulation | None:
+    """What asking one by one would have cost and lost, if it is wanted."""
+    if arguments.ask is None:
+        return None
+    from linmax.models.asking import TOLERANCE, simulate_asking
+    from linmax.models.fusion import OnLineFusion
+
+    options = {"classes": fusion.classes, "by": fusion.by}
+    return simulate_asking(
+        lambda: OnLineFusion(arguments.learner or LEARNER, **options),
+        {name: objects(column)[rows] for name, column in (trials.voters | trials.sides).items()},
+        objects(trials.labels)[rows],
+        list(trials.voters),
+        first=arguments.ask,
+        tolerance=TOLERANCE if arguments.tolerance is None else arguments.tolerance,
+        costs=_costs(arguments.costs),
+    )
+
+
+def _check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
+    """Refuse now what the simulation of asking could not do later."""
+    if arguments.costs is not None:
+        _check_costs(arguments, trials)
+    if arguments.ask is None:
+        if arguments.tolerance is not None:
+            raise ValueError("--tolerance goes with --ask; add --ask ROWS, or leave it out")
+        return
+    from linmax.models.asking import TOLERANCE, read_share
+
+    if trials.scores is not None:
+        raise ValueError("--ask is about votes, and these are scores; leave it out")
+    rows = sum(label is not None for label in trials.labels)
+    if not 1 < arguments.ask < rows:
+        raise ValueError(
+            f"--ask must be 2 or more and leave rows to ask about one by one, got {arguments.ask} of "
+            f"{counted(rows, 'row')} with a label"
+        )
+    read_share("--tolerance", TOLERANCE if arguments.tolerance is None else arguments.tolerance)
+
+
+def _check_costs(arguments: argparse.Namespace, trials: FuseTable) -> None:
+    """Refuse costs that nothing asks for, of raters, or that miss a voter."""
+    from linmax.models.asking import read_costs
+
+    if arguments.ask is None and arguments.html is None:
+        raise ValueError("--costs goes with --ask and --html; add --ask ROWS or --html FILE, or leave it out")
+    if trials.scores is not None:
+        raise ValueError("--costs are of asking voters, and these are scores; leave it out")
+    try:
+        read_costs(_costs(arguments.costs), list(trials.voters))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"--costs {arguments.costs}: {error}") from None
+
+
+def _costs(path: str | None) -> dict[str, float] | None:
+    """Read the costs of voters."""
+    if path is None:
+        return None
+    import json
+    from pathlib import Path
+
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"an object {{voter: number}} is needed, got {found!r}")
+    return found

@@ -89,7 +89,7 @@ def _refuse_serial(arguments: argparse.Namespace) -> None:
 
 
 def _new(arguments: argparse.Namespace, labels: list[Any], rated: list[str] | None) -> OnLineFusion:
-    from linmax.cli.fuse_trials import alike, sorted_labels
+    from linmax.cli.votes import alike, sorted_labels
     from linmax.models.fusion import OnLineFusion
 
     if arguments.classes:

@@ -18,7 +18,9 @@ __all__ = [
     "add_format_option",
     "add_reading_options",
     "add_refusing_options",
+    "add_shuffle_option",
     "cells_listed",
+    "counted",
     "labelled_columns",
     "listed",
     "no_labels",
@@ -29,9 +31,11 @@ __all__ = [
     "show_refusals",
     "shown_name",
     "shown_names",
+    "some",
 ]
 
 MOST_REFUSED = 0.01
+NAMES_SHOWN = 5  # names in a message
 REFUSALS_SHOWN = 5  # refused lines that are shown
 
 
@@ -73,6 +77,11 @@ def add_refusing_options(parser: argparse.ArgumentParser) -> None:
         default=MOST_REFUSED,
         help=f"status 2 if a larger share of the lines cannot be read (default: {MOST_REFUSED:g})",
     )
+
+
+def add_shuffle_option(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add ``--shuffle``."""
+    parser.add_argument("--shuffle", metavar="SEED", nargs="?", type=int, const=0, help=text)
 
 
 def listed(text: str) -> list[str]:
@@ -160,6 +169,17 @@ def _label_of(columns: dict[str, list[Any]], rectangular: bool) -> str:
     from linmax.io.schema import LABEL_NAMES, label_of
 
     return label_of(columns) or (next(reversed(columns), "") if rectangular else LABEL_NAMES[0])
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun: "1 row", "2,000 rows"."""
+    return f"{number:,d} {what}{'s' if number != 1 else ''}"
+
+
+def some(names: Sequence[str]) -> str:
+    """Return a few names, and how many more there are."""
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
 
 
 def show_refusals(screen: Console, refusals: Refusals) -> None:

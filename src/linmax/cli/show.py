@@ -8,18 +8,14 @@ program, is refused.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from linmax.cli.insides import in_words, members_of, print_members
 from linmax.cli.output import add_json_option, console
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 __all__ = ["configure", "run"]
 
 SHORT = 200  # characters of a value
+PIPED = 120  # characters a line, without a terminal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,144 +29,50 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the file, print what it holds and write the figures."""
-    from linmax.util import checks, files, outputs
+    from linmax.cli.models import open_model
+    from linmax.util import checks, outputs
 
     checks.whole("top", arguments.top, 0)
     if arguments.json not in (None, "-"):
         outputs.check_output(arguments.json)
-    kind = files.kind_of(arguments.model)
-    if kind == "vote fusion":
-        from linmax.cli.show_fusion import show_fusion
-
-        told = show_fusion(arguments)
-        if arguments.json:
-            outputs.write_json(told, arguments.json)
-        return
-    description, arrays = files.read(arguments.model, kind)
-    figures = {"kind": kind} | DESCRIBERS.get(kind, _anything)(description, arrays, arguments)
+    figures = open_model(arguments.model).describe(arguments)
     _print(figures, arguments)
-    if isinstance(members := figures.get("members"), list):
-        figures["members"] = {member.name: member.value for member in members}
     if arguments.json:
-        outputs.write_json(figures, arguments.json)
-
-
-def _stream_model(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
-    from linmax.models.streams import StreamModel
-
-    model = StreamModel.from_state(description, arrays)
-    found = {
-        "learner": str(model.learner),
-        "scale": model.scaling.in_effect,
-        "trials": model.trials,
-        "updates": model.updates,
-        "features": model.features,
-        "classes": model.classes,
-    }
-    if model.model is not None:
-        found |= {"decided": model.decided or None, "members": members_of(model.model)}
-    try:
-        weights = model.weights
-    except ValueError as error:  # a combination
-        return found | {"weights": str(error)}
-    return found | {
-        "thresholds": weights["thresholds"] or None,
-        "weights": _by_class(weights.arrays.attributes, model.attributes, model.classes, arguments),
-    }
-
-
-def _by_class(weights: np.ndarray, names: list[str], classes: list[str], arguments: Any) -> dict[str, dict[str, float]]:
-    """The largest weights of each requested class."""
-    return {
-        name: _largest(weights[:, c], names, arguments.top)
-        for c, name in enumerate(classes)
-        if _wanted(name, arguments)
-    }
-
-
-def _checkpoint(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
-    model = _stream_model(description["model"], arrays, arguments)
-    return {
-        "passes": description["passes"],
-        "position": description["position"],
-        "settings": description["settings"],
-    } | model
-
-
-def _learner(description: dict[str, Any], arrays: dict[str, np.ndarray], arguments: Any) -> dict[str, Any]:
-    from linmax.models.online import Learner
-
-    learner = Learner.from_state(description, arrays)
-    found = {
-        "learner": str(learner.learner),
-        "trials": learner.trials,
-        "mistakes": learner.mistakes,
-        "updates": learner.updates,
-        "pending": learner.pending,
-        "classes": [str(name) for name in learner.classes],
-    }
-    if learner.model is not None:
-        pool = learner.model.pool
-        found |= {"decided": (pool and pool.decided()) or None, "members": members_of(learner.model)}
-    try:
-        weights = learner.weights
-    except ValueError as error:  # a combination
-        return found | {"weights": str(error)}
-    by_class: dict[str, dict[str, float]] = {}
-    for place, name in enumerate(learner.classes):
-        if _wanted(str(name), arguments):
-            column = [list(row.values())[place] for row in weights["attributes"].values()]
-            by_class[str(name)] = _largest(column, list(map(str, weights["attributes"])), arguments.top)
-    return found | {
-        "voters": {str(name): weight for name, weight in weights["voters"].items()},
-        "raters": {str(name): weight for name, weight in weights["raters"].items()},
-        "thresholds": {str(name): weight for name, weight in weights["thresholds"].items()},
-        "weights": by_class,
-    }
-
-
-def _anything(description: dict[str, Any], arrays: dict[str, np.ndarray], _: Any) -> dict[str, Any]:
-    """Any other kind of file: its plain data, and the shapes of its arrays."""
-    return dict(description) | {"arrays": {name: list(array.shape) for name, array in sorted(arrays.items())}}
-
-
-DESCRIBERS = {"stream model": _stream_model, "stream checkpoint": _checkpoint, "learner": _learner}
-
-
-def _wanted(name: str, arguments: Any) -> bool:
-    chosen = [part.strip() for part in arguments.classes.split(",") if part.strip()]
-    return not chosen or name in chosen
-
-
-def _largest(column: Any, names: list[str], count: int) -> dict[str, float]:
-    """The attributes with the weights of largest magnitude."""
-    import numpy as np
-
-    column = np.asarray(column, float)
-    order = np.argsort(-np.abs(column), kind="stable")[:count]
-    return {names[i]: float(column[i]) for i in order.tolist() if column[i] != 0.0}
+        report, members = figures.pop("report", None), figures.get("members")
+        if members is not None:
+            figures["members"] = {member.name: member.value for member in members}
+        outputs.write_json(figures | ({} if report is None else report.to_dict()), arguments.json)
 
 
 def _print(figures: dict[str, Any], arguments: argparse.Namespace) -> None:
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
+
+    from linmax.cli.models import decided_text
 
     screen = console(arguments)
+    if "report" in figures and not screen.is_terminal:
+        screen.width = PIPED
     weights = figures.get("weights")
     for name, value in figures.items():
-        if value is None or value in ({}, []) or (name == "weights" and isinstance(value, dict)):
+        if value is None or value in ({}, []) or name == "report" or (name == "weights" and isinstance(value, dict)):
             continue
         if name == "members":
-            print_members(screen, value)
-            continue
-        text = in_words(value) if name == "decided" else _short(value)
-        screen.print(escape(f"{name}: {text[:SHORT]}{' ...' if len(text) > SHORT else ''}"), soft_wrap=True)
+            width = max(len(member.text) for member in value)
+            lines = ["members:", *(f"  {member.text:>{width}}  {member.name}" for member in value)]
+        else:
+            text = decided_text(value) if name == "decided" else _short(value)
+            lines = [f"{name}: {text[:SHORT]}{' ...' if len(text) > SHORT else ''}"]
+        for line in lines:
+            screen.print(line, soft_wrap=True, markup=False)
     if isinstance(weights, dict) and any(weights.values()):
         table = Table("class", "attributes with the largest weights", box=None, title_justify="left")
         for name, row in weights.items():
-            if isinstance(row, dict):
-                table.add_row(escape(name), escape("  ".join(f"{word} {weight:+.3g}" for word, weight in row.items())))
+            table.add_row(Text(name), Text("  ".join(f"{word} {weight:+.3g}" for word, weight in row.items())))
         screen.print(table)
+    if "report" in figures:
+        screen.print()
+        screen.print(figures["report"])
 
 
 def _short(value: Any) -> str:
@@ -178,7 +80,7 @@ def _short(value: Any) -> str:
         return ", ".join(map(str, value))
     if isinstance(value, dict):
         return ", ".join(
-            f"{name} {number:+.3g}" if isinstance(number, float) else f"{name} {number}"
+            f"{name} {number:+.3g}" if isinstance(number, float) else f"{name} {_short(number)}"
             for name, number in value.items()
         )
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from math import ceil, floor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -430,10 +429,12 @@ class Report(_Shown):
         >>> os.path.getsize(page) < 500_000
         True
         """
-        from linmax.util.outputs import check_output, replace_file
+        from linmax.util.files import replacing
+        from linmax.util.outputs import check_output
 
         check_output(path)
-        replace_file(Path(path), _page(self).encode())
+        with replacing(path) as file:
+            file.write(_page(self).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON."""

@@ -1,96 +1,80 @@
-"""Model files: safe to open from a stranger, written completely or not at all.
+"""Model files and atomic writing.
 
-A file holds named arrays and a description of plain data (JSON), in the safetensors format, and no code. Arrays are
-packed (see `linmax.util.packing`); the same model always gives the same bytes. The description carries the format's
-version, the kind of thing saved and a SHA-256 digest of everything else, so that a truncated file, a flipped bit,
-another program's file and a newer format are each refused by name. Sizes are checked against the size of the file
-before memory is allocated.
+A model file is a zip archive of arrays (``NAME.npy``) and a header (``model.json``) with the format's version, the kind
+of model and a description of plain data. It holds no code and no pickles, so that a file from a stranger is safe to
+open; NumPy and any zip program can read it. Everything that is read is checked against zip's CRC-32. The same model
+gives the same bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 import os
 import secrets
+import stat
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from linmax.util.checks import about
-from linmax.util.outputs import is_special
-from linmax.util.packing import Stored, pack, unpack
 
-__all__ = ["FORMAT", "kind_of", "named", "plain", "read", "write"]
+__all__ = ["FORMAT", "UnreadableFile", "is_special", "kind_of", "named", "plain", "read", "replacing", "write"]
 
-FORMAT = 2
-HEADER_LIMIT = 64 * 2**20
-READ_AT_A_TIME = 2**20  # bytes read at a time
-DTYPES = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "I64": np.int64,
-    "I32": np.int32,
-    "I8": np.int8,
-    "U8": np.uint8,
-    "BOOL": np.bool_,
-}
+FORMAT = 3
+HEADER = "model.json"
+DTYPES = ("float64", "float32", "int64", "int32", "int8", "uint8", "bool")
+ENTRY_DATE = (1980, 1, 1, 0, 0, 0)  # of all entries, so that equal models give equal bytes
+LEVEL = 1  # of deflate: the fastest
+RATIO = 1100  # bytes that one deflated byte can stand for, at most
+PIECE = 2**18  # bytes read or written at a time
+SAMPLED_PIECES = 16  # pieces of a large array that show whether it can be compressed
+SAMPLED_BYTES = 4096  # in each of them
+WORTHWHILE = 0.9  # compressed size, relative to the original, up to which it is compressed
 
 
-def _digest(description: str, arrays: Mapping[str, Stored]) -> str:
-    found = hashlib.sha256(description.encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        found.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
-        for piece in array.pieces():
-            found.update(piece.data)
-    return found.hexdigest()
+@contextmanager
+def replacing(path: str | os.PathLike[str], text: bool = False) -> Iterator[IO[Any]]:
+    """Open a file for writing that takes the place of ``path`` when the block ends without an error.
 
-
-def write(
-    path: str | os.PathLike[str], kind: str, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-) -> None:
-    """Save arrays and plain data as a file of this kind; replaces an existing file only when everything is on disk.
+    Readers see the old content or the new one, whatever happens; the new one is on disk when this returns. A device or
+    a pipe is written directly.
 
     Examples
     --------
-    >>> import numpy as np, tempfile, os
-    >>> name = os.path.join(tempfile.mkdtemp(), "model.linmax")
-    >>> write(name, "example", {"alpha": 1.1}, {"weights": np.ones(3)})
-    >>> read(name, "example")[0]
-    {'alpha': 1.1}
+    >>> import tempfile
+    >>> name = os.path.join(tempfile.mkdtemp(), "notes.txt")
+    >>> with replacing(name, text=True) as file:
+    ...     _ = file.write("whole or absent")
+    >>> Path(name).read_text()
+    'whole or absent'
     """
-    for name, array in arrays.items():
-        if array.dtype.type not in DTYPES.values():
-            raise TypeError(f"array {name!r} of type {array.dtype} cannot be saved; use one of {', '.join(DTYPES)}")
-    text = json.dumps(description, sort_keys=True, allow_nan=False)
-    stored, how = pack(arrays)
-    packing = json.dumps(how, sort_keys=True)
-    labels = {"linmax_format": str(FORMAT), "kind": kind, "description": text, "packing": packing}
-    head = _head(labels | {"sha256": _digest(text + packing, stored)}, stored)
-    target = Path(path)
-    if is_special(target):  # a device or a pipe, which must not be replaced by a file
-        with about(path), target.open("wb") as file:
-            _put(file, head, stored)
+    options: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""} if text else {}
+    mode = "w" if text else "wb"
+    target = Path(os.path.realpath(path))
+    if is_special(target):
+        with about(path), open(target, mode, **options) as file:
+            yield file
         return
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target}: there is no folder {target.parent}; make it first")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+        raise FileNotFoundError(f"{path}: there is no folder {target.parent}; make it first")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     # Not with `tempfile`: nobody else may read its files.
     with about(path):
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        with about(path), os.fdopen(handle, "wb") as file:
-            _put(file, head, stored)
+        with about(path), os.fdopen(handle, mode, **options) as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+        os.replace(draft, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
     if hasattr(os, "O_DIRECTORY"):  # the name is on disk only once the folder is
         folder = os.open(target.parent, os.O_DIRECTORY)
@@ -100,118 +84,141 @@ def write(
             os.close(folder)
 
 
-def _head(labels: Mapping[str, str], arrays: Mapping[str, Stored]) -> bytes:
-    """The header of safetensors: its length, then where each array is; they follow in the order of their names."""
-    codes = {np.dtype(kind): code for code, kind in DTYPES.items()}
-    header: dict[str, Any] = {"__metadata__": dict(labels)}
-    place = 0
-    for name in sorted(arrays):
-        array = arrays[name]
-        end = place + array.nbytes
-        header[name] = {"dtype": codes[array.dtype], "shape": list(array.shape), "data_offsets": [place, end]}
-        place = end
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text
+def is_special(path: Path) -> bool:
+    """Return whether a path is a device or a pipe, which is written to and not replaced."""
+    return path.exists() and not stat.S_ISREG(path.stat().st_mode)
 
 
-def _put(file: IO[bytes], head: bytes, arrays: Mapping[str, Stored]) -> None:
-    file.write(head)
-    for name in sorted(arrays):
-        for piece in arrays[name].pieces():
-            file.write(piece.data)
+def write(
+    path: str | os.PathLike[str], kind: str, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Save arrays and plain data as a file of this kind; replaces an existing file only when everything is on disk.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> name = os.path.join(tempfile.mkdtemp(), "model.linmax")
+    >>> write(name, "example", {"alpha": 1.1}, {"weights": np.ones(3)})
+    >>> read(name, "example")[0]
+    {'alpha': 1.1}
+    """
+    for name, array in arrays.items():
+        if array.dtype.name not in DTYPES:
+            raise TypeError(f"array {name!r} of type {array.dtype} cannot be saved; use one of {', '.join(DTYPES)}")
+    header = {"format": FORMAT, "kind": kind, "description": description, "arrays": sorted(arrays)}
+    text = json.dumps(header, sort_keys=True, allow_nan=False).encode()
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        _put(archive, HEADER, b"", np.frombuffer(text, np.uint8))
+        for name in sorted(arrays):
+            array = np.asarray(arrays[name], order="C")
+            array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            _put(archive, f"{name}.npy", _npy_header(array), array.reshape(-1).view(np.uint8))
+
+
+def _npy_header(array: np.ndarray) -> bytes:
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, np.lib.format.header_data_from_array_1_0(array))
+    return head.getvalue()
+
+
+def _put(archive: zipfile.ZipFile, name: str, head: bytes, content: np.ndarray) -> None:
+    """Add an entry, compressed if that makes it smaller."""
+    entry = zipfile.ZipInfo(name, ENTRY_DATE)
+    entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, everywhere
+    entry.file_size = len(head) + content.size
+    entry.compress_type = zipfile.ZIP_DEFLATED if _compresses(content) else zipfile.ZIP_STORED
+    entry._compresslevel = LEVEL  # type: ignore[attr-defined]
+    with archive.open(entry, "w") as file:
+        file.write(head)
+        for begin in range(0, content.size, PIECE):
+            file.write(content[begin : begin + PIECE].data)
+
+
+def _compresses(content: np.ndarray) -> bool:
+    places = np.linspace(0, max(0, content.size - SAMPLED_BYTES), SAMPLED_PIECES).astype(int)
+    sample = b"".join(content[place : place + SAMPLED_BYTES].tobytes() for place in np.unique(places).tolist())
+    return len(zlib.compress(sample, LEVEL)) <= WORTHWHILE * len(sample)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The description and the arrays of a file of this kind; anything else raises ValueError with the reason."""
-    target = Path(path)
-    header, start = _header(target)
-    labels = header.pop("__metadata__", {})
-    if not isinstance(labels, dict) or "linmax_format" not in labels:
-        raise ValueError(f"{target} was not written by linmax")
-    if labels["linmax_format"] != str(FORMAT):
-        raise ValueError(
-            f"{target} has format {labels['linmax_format']}, this linmax reads {FORMAT}; install a newer linmax"
-        )
-    if labels.get("kind") != kind:
-        raise ValueError(f"{target} holds a {labels.get('kind')!r}, not a {kind!r}")
-    _check_places(target, header, target.stat().st_size - start)
-    text, packing = labels.get("description", ""), labels.get("packing", "")
-    with target.open("rb") as file:
-        stored = _stored(file, header, start)
-        if labels.get("sha256") != _digest(text + packing, stored):
-            raise ValueError(f"{target} is damaged: its content does not match its checksum")
-        try:
-            arrays = unpack(stored, json.loads(packing))
-        except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise ValueError(f"{target} is damaged: {error}") from None
-    return json.loads(text), arrays
+    """Return the description and the arrays of a file of this kind; anything else raises ValueError with the reason."""
+    with _opened(path) as archive:
+        header = _header(path, archive)
+        if header["kind"] != kind:
+            raise UnreadableFile(f"{path} holds a {header['kind']!r}, not a {kind!r}")
+        entries = [entry.filename for entry in archive.infolist()]
+        if sorted(entries) != sorted([HEADER, *(f"{name}.npy" for name in header["arrays"])]):
+            raise ValueError("its arrays are not those that its header lists")
+        return header["description"], {name: _array(archive, f"{name}.npy") for name in header["arrays"]}
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """The kind of thing that a file says it holds; ValueError when linmax did not write it."""
-    labels = _header(Path(path))[0].get("__metadata__")
-    if not isinstance(labels, dict) or not isinstance(labels.get("kind"), str):
-        raise ValueError(f"{path} was not written by linmax")
-    return str(labels["kind"])
+    """Return the kind of model that a file holds; ValueError when linmax did not write it."""
+    with _opened(path) as archive:
+        return str(_header(path, archive)["kind"])
 
 
-def _header(target: Path) -> tuple[dict[str, Any], int]:
-    """The header, and where the arrays begin; sizes are checked first."""
-    size = target.stat().st_size
-    with target.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little") if size >= 8 else 0
-        if not 2 <= length <= min(size - 8, HEADER_LIMIT):
-            raise ValueError(f"{target} is truncated, or not a model file")
-        try:
-            header = json.loads(file.read(length))
-        except (UnicodeDecodeError, json.JSONDecodeError):
-            raise ValueError(f"{target} is not a model file: its header cannot be read") from None
-    if not isinstance(header, dict):
-        raise ValueError(f"{target} is not a model file: its header cannot be read")
-    return header, 8 + length
+class UnreadableFile(ValueError):
+    """Raised for a file that is whole, but not one to read."""
 
 
-def _stored(file: IO[bytes], header: Mapping[str, Any], start: int) -> dict[str, Stored]:
-    """The arrays of an open file, which are read when they are asked for."""
-    found = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        pieces = partial(_blocks, file, start + begin, start + end)
-        found[name] = Stored(np.dtype(DTYPES[entry["dtype"]]), tuple(entry["shape"]), pieces)
-    return found
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; errors of damaged content become one line with the remedy."""
+    try:
+        with open(path, "rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise UnreadableFile(f"{path} is truncated, or not a model file; restore it from a copy")
+            with zipfile.ZipFile(file) as archive:
+                yield archive
+    except (OSError, MemoryError, UnreadableFile):
+        raise
+    except Exception as error:  # zipfile, zlib, json and NumPy have a dozen kinds for damaged content
+        raise ValueError(f"{path} is damaged ({error}); restore it from a copy") from error
 
 
-def _blocks(file: IO[bytes], begin: int, end: int) -> Iterator[np.ndarray]:
-    for place in range(begin, end, READ_AT_A_TIME):
-        file.seek(place)
-        yield np.frombuffer(file.read(min(READ_AT_A_TIME, end - place)), np.uint8)
+def _header(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> dict[str, Any]:
+    if HEADER not in archive.namelist():
+        raise UnreadableFile(f"{path} was not written by linmax")
+    entry = _checked(archive, HEADER)
+    header: dict[str, Any] = json.loads(archive.read(entry))
+    if header["format"] != FORMAT:
+        age = "a newer" if header["format"] > FORMAT else "an older"
+        raise UnreadableFile(f"{path} has format {header['format']}, this linmax reads {FORMAT}; install {age} linmax")
+    return header
 
 
-def _check_places(target: Path, header: Mapping[str, Any], size: int) -> None:
-    """Check that every array lies inside the file and is as long as its shape says."""
-    ends = [0]
-    for name, entry in header.items():
-        try:
-            shape, (begin, end) = entry["shape"], entry["data_offsets"]
-            count = int(np.prod([int(n) for n in shape], dtype=object))
-            right = (
-                entry["dtype"] in DTYPES
-                and all(isinstance(n, int) and n >= 0 for n in [*shape, begin, end])
-                and end - begin == count * np.dtype(DTYPES[entry["dtype"]]).itemsize
-            )
-        except (KeyError, TypeError, ValueError):
-            right = False
-            end = 0
-        if not right:
-            raise ValueError(f"{target} is damaged: array {name!r} is not described properly")
-        ends.append(end)
-    if max(ends) != size:
-        raise ValueError(f"{target} is truncated: {size} bytes of arrays, {max(ends)} announced")
+def _checked(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    """Return an entry that announces no more bytes than its compressed ones can stand for."""
+    entry = archive.getinfo(name)
+    assert archive.fp is not None
+    size = os.fstat(archive.fp.fileno()).st_size
+    if entry.compress_size > size or entry.file_size > RATIO * entry.compress_size + RATIO:
+        raise ValueError(f"{name} announces {entry.file_size} bytes, too many for those stored")
+    return entry
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """Read an array piece by piece; its size is checked before memory is taken."""
+    entry = _checked(archive, name)
+    with archive.open(entry) as file:
+        np.lib.format.read_magic(file)
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if fortran or dtype.name not in DTYPES or size != entry.file_size - file.tell():
+            raise ValueError(f"{name} announces {size} bytes of {dtype}, which are not there")
+        array = np.empty(shape, dtype)
+        content = array.reshape(-1).view(np.uint8)
+        for begin in range(0, size, PIECE):
+            piece = file.read(min(PIECE, size - begin))
+            content[begin : begin + len(piece)] = np.frombuffer(piece, np.uint8)
+        if file.read(1):  # which also compares the checksum
+            raise ValueError(f"{name} is longer than announced")
+    return array
 
 
 def plain(value: Any) -> Any:
-    """A name or label as JSON: text, numbers, booleans, and tuples of them."""
+    """Return a name or label as JSON: text, numbers, booleans, and tuples of them."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, tuple):
         return {"tuple": [plain(part) for part in value]}
@@ -221,7 +228,7 @@ def plain(value: Any) -> Any:
 
 
 def named(value: Any) -> Any:
-    """The name or label that `plain` turned into this."""
+    """Return the name or label that `plain` turned into this."""
     if isinstance(value, dict):
         return tuple(named(part) for part in value["tuple"])
     return value

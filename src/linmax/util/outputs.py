@@ -1,11 +1,10 @@
-"""Output files: checked before the work starts, written completely or not at all; figures as JSON."""
+"""Output files of commands: checked before the work starts and claimed during it; figures as JSON."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from linmax.util.checks import about
+from linmax.util.files import is_special, replacing
 
 try:
     import fcntl
 except ImportError:  # Windows, which does not replace a file that is open anyway
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["check_output", "check_outputs", "claimed", "is_special", "replace_file", "write_json"]
+__all__ = ["check_output", "check_outputs", "claimed", "write_json"]
 
 
 def check_output(path: str | os.PathLike[str], endings: Sequence[str] = ()) -> None:
@@ -88,11 +87,6 @@ def _locked(target: Path) -> tuple[int, Path]:
         os.close(number)  # its holder has just removed it
 
 
-def is_special(path: Path) -> bool:
-    """Whether it is a device or a pipe, which is written to and not replaced."""
-    return path.exists() and not stat.S_ISREG(path.stat().st_mode)
-
-
 def _same(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
@@ -118,25 +112,11 @@ def write_json(figures: Mapping[str, Any], path: str | os.PathLike[str]) -> None
     if os.fspath(path) == "-":
         sys.stdout.write(text)
     else:
-        replace_file(Path(path), text.encode())
+        with replacing(path) as file:
+            file.write(text.encode())
 
 
 def _plain(value: object) -> object:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     raise TypeError(f"cannot write {value!r} as JSON")
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file atomically: a reader sees the old content or the new."""
-    target = Path(os.path.realpath(path))
-    if is_special(target):
-        target.write_bytes(content)  # a device or a pipe, which must not be replaced by a file
-        return
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with about(path):
-            draft.write_bytes(content)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)

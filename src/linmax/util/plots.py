@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linmax.util.outputs import check_output, replace_file
+from linmax.util.files import replacing
+from linmax.util.outputs import check_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -312,6 +312,5 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 
 
 def _save(figure: Figure, path: Path) -> None:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=160)
-    replace_file(path, buffer.getvalue())
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=160)

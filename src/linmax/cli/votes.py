@@ -1,27 +1,47 @@
-"""The trials of a table for `linmax fuse`: voters or raters, side columns, labels where there are any, classes."""
+"""Tables of votes or scores, as `linmax fuse` and `linmax predict` read them.
+
+Columns named rater:class hold the scores of raters (`linmax.data.score_columns`); in JSON lines they may be written
+{"bayes": {"cat": 0.9, "dog": 0.1}}. Any other column is a voter. Votes that are a class written otherwise are matched
+with it; votes that name no class count as abstentions, and are reported.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.fusion_table import Columns, as_ballots, counted, one_table, some
-from linmax.cli.reading import cells_listed, shown_names
-from linmax.cli.strange_votes import are_ids, leave_out, match, never_a_class, of_strange_votes
+from linmax.cli.reading import cells_listed, counted, nothing_read, shown_name, shown_names, some
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from linmax.io.reader import ReadTable
     from linmax.io.refusals import Refusals
     from linmax.models.fusion import OnLineFusion
 
-__all__ = ["FuseTable", "alike", "in_places", "read_trials", "sorted_labels"]
+__all__ = [
+    "VOTES_SHOWN",
+    "Columns",
+    "FuseTable",
+    "alike",
+    "as_ballots",
+    "in_places",
+    "leave_out",
+    "match",
+    "objects",
+    "of_strange_votes",
+    "read_trials",
+    "sorted_labels",
+    "table_of",
+]
 
+VOTES_SHOWN = 3
 MOST_REMEMBERED = 1000  # different votes that are no class
+Columns = dict[str, list[Any]]
 Tables = dict[str, "np.ndarray"]
-
 MARKS = {"": False, "0": False, "0.0": False, "false": False, "no": False} | dict.fromkeys(
     ("1", "1.0", "true", "yes"), True
 )
@@ -264,3 +284,147 @@ def sorted_labels(labels: Sequence[Any]) -> list[Any]:
         return sorted(met)
     except TypeError:
         return list(met)
+
+
+def table_of(
+    arguments: argparse.Namespace,
+    path: str,
+    wanted: Sequence[str],
+    voters: Sequence[str] | None = None,
+    ignored: bool = True,
+) -> ReadTable:
+    """A table without the columns that --ignore leaves out; they, if ``ignored``, and those ``wanted`` must be there.
+
+    With ``voters``, only their columns and those that are wanted need hold what a table can hold.
+    """
+    from linmax.io.reader import read_table
+
+    known = None if voters is None else {*voters, *wanted}
+    table = read_table(path, arguments.format, cells_listed(arguments.ignore), arguments.strict, known)
+    if not table.lines and table.refusals.total:
+        raise ValueError(nothing_read([shown_name(path)], table.refusals))
+    if not table.columns and not table.left_out:
+        raise ValueError(f"{shown_name(path)} is empty; give a table")
+    for name in (*(cells_listed(arguments.ignore) if ignored else ()), *wanted):
+        if name not in table.columns and name not in table.left_out:
+            raise ValueError(f"{shown_name(path)} has no column {name!r}; it has {', '.join(table.columns)}")
+    if not table.columns or not table.lines:
+        raise ValueError(f"{shown_name(path)} has no rows below its header")
+    return table
+
+
+def one_table(
+    arguments: argparse.Namespace, paths: Sequence[str], wanted: Sequence[str]
+) -> tuple[ReadTable, list[str]]:
+    """The rows of one or several tables, one after the other, and what to say of columns that some of them lack."""
+    tables = [table_of(arguments, path, wanted, ignored=len(paths) == 1) for path in paths]
+    first, remarks = tables[0], list[str]()
+    if len(tables) == 1:
+        return first, remarks
+    names = list(dict.fromkeys(name for table in tables for name in table.columns))
+    columns: Columns = {name: [] for name in names}
+    lines = [line for table in tables for line in table.lines]
+    for path, table in zip(paths, tables, strict=True):
+        lacking = [name for name in names if name not in table.columns]
+        if lacking:
+            them = "column" if len(lacking) == 1 else "columns"
+            remarks.append(f"{shown_name(path)} has no {them} {some(lacking)}; empty there.")
+        for name, cells in columns.items():
+            cells += table.columns.get(name) or [None] * len(table.lines)
+    for table in tables[1:]:
+        first.refusals.join(table.refusals)
+    left_out, objects_of = set[str]().union(*(table.left_out for table in tables)), dict[str, str]()
+    for table in tables:
+        objects_of |= table.objects
+    whole = replace(first, columns=columns, lines=lines, left_out=left_out, objects=objects_of)
+    absent = next((name for name in cells_listed(arguments.ignore) if name not in columns.keys() | left_out), None)
+    if absent is not None:
+        raise ValueError(f"none of {len(paths)} tables has a column {absent!r}; they have {', '.join(columns)}")
+    return whole, remarks
+
+
+def as_ballots(voters: Mapping[str, Sequence[Any]], sides: Mapping[str, Sequence[Any]], rows: np.ndarray) -> Any:
+    """These rows of votes, with the side columns to their right, as a fusion takes them."""
+    import numpy as np
+
+    from linmax.data.votes import ballots_of
+
+    columns = [objects(column)[rows] for column in (*voters.values(), *sides.values())]
+    return ballots_of(np.column_stack(columns), (*voters, *sides))
+
+
+def objects(values: Sequence[Any]) -> np.ndarray:
+    """Values of any kind as an array."""
+    import numpy as np
+
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def match(voters: Columns, classes: Sequence[Any]) -> list[str]:
+    """Replace votes that are a label written otherwise, such as 1.0 for 1; returns what to say about it."""
+    from linmax.data.matching import written
+
+    meant = {written(name): name for name in reversed(list(classes))}
+    known = set(classes)
+    told: dict[str, list[str]] = {}
+    for name, votes in voters.items():
+        found = {vote for vote in set(votes) - known - {None} if written(vote) in meant}
+        if found:
+            voters[name] = [meant[written(vote)] if vote in found else vote for vote in votes]
+            vote = min(found, key=str)
+            told.setdefault(f"{vote!r} is taken for the label {meant[written(vote)]!r}", []).append(name)
+    return [f"{some(names)}: {what}." for what, names in told.items()]
+
+
+def never_a_class(voters: Columns, known: Collection[Any]) -> list[str]:
+    """Columns with votes of which none names a class."""
+    spoken = {name: set(votes) - {None} for name, votes in voters.items()}
+    return [name for name, votes in spoken.items() if votes and votes.isdisjoint(known)]
+
+
+def are_ids(votes: Sequence[Any], known: Collection[Any]) -> bool:
+    """Whether a column has another value in every row, most of them never a label."""
+    from linmax.data.matching import ROWS_OF_IDS
+
+    if len(votes) < ROWS_OF_IDS or len(known) > len(votes) / 2 or len(set(votes)) < len(votes):
+        return False
+    return sum(vote not in known for vote in votes) > len(votes) / 2
+
+
+def leave_out(voters: Columns, known: Collection[Any]) -> Counter[Any]:
+    """Replace votes that name no class by abstentions; returns how often each was there."""
+    found: Counter[Any] = Counter()
+    for name, votes in voters.items():
+        found.update(vote for vote in votes if vote is not None and vote not in known)
+        voters[name] = [vote if vote in known else None for vote in votes]
+    return found
+
+
+def of_strange_votes(outside: Counter[Any], known: Collection[Any], what: str) -> list[str]:
+    """What to say of votes that name no class, and of those among them that nearly do."""
+    count = outside.total()
+    if not count:
+        return []
+    named = ", ".join(f"{vote!r} ({often:,d})" for vote, often in outside.most_common(VOTES_SHOWN))
+    named += ", ..." * (len(outside) > VOTES_SHOWN)
+    end = "it counts as an abstention" if count == 1 else "they count as abstentions"
+    name = "names" if count == 1 else "name"
+    return [f"{counted(count, 'vote')} {name} something that is {what}, {named}; {end}.", *_nearly(outside, known)]
+
+
+def _nearly(outside: Counter[Any], known: Collection[Any]) -> list[str]:
+    """What to say of votes that differ from a class in case or punctuation only."""
+    from linmax.data.matching import near_misses
+
+    near = near_misses(outside, known)
+    if not near:
+        return []
+    count = sum(outside[vote] for vote in near)
+    vote = max(near, key=lambda one: outside[one])
+    be, them = ("is", "it counts") if count == 1 else ("are", "they count")
+    return [
+        f"{count:,d} of these {be} a class but for case or punctuation, such as {vote!r} for {near[vote]!r}; written "
+        f"like the labels, {them} as votes."
+    ]

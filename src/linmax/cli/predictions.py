@@ -1,20 +1,28 @@
-"""The forms in which ``linmax predict`` writes: plain lines, CSV, JSON lines and Parquet."""
+"""Predictions of commands: what is predicted, counted, and written as plain lines, CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from linmax.util.checks import about
+from linmax.util.files import is_special
+
 if TYPE_CHECKING:
-    from linmax.models.streams import Batch, StreamModel
+    from linmax.models.fusion import OnLineFusion
+    from linmax.models.streams import Batch
 
-__all__ = ["FORMS", "WHAT", "Answers", "make_form"]
+__all__ = ["FORMS", "STANDARD", "Answers", "OutputOptions", "PredictionCounts", "Predictions", "make_form"]
 
+STANDARD = "-"
 WHAT = ("labels", "scores", "probabilities")
 RESERVED = ("line", "predicted", "set", *WHAT)  # names in the output that no column of ids may have
 ONE = {"scores": "score", "probabilities": "probability"}
@@ -31,17 +39,6 @@ class Answers:
     classes: list[str]
     sets: list[list[str]] | None = None  # the prediction set of each row, the likeliest class first
 
-    @classmethod
-    def of(cls, batch: Batch, model: StreamModel, what: str, codes: np.ndarray, reject: float | None = None) -> Answers:
-        """Those of a batch for which the classes ``codes`` are predicted; none where the risk is above ``reject``."""
-        names = [*model.labels.names, ""]
-        table = {"scores": model.scores, "probabilities": model.predict_proba}[what](batch) if what in ONE else None
-        predicted = [names[code] for code in codes.tolist()]
-        if reject is not None:
-            sure = model.predict_proba(batch).max(axis=1, initial=0.0) >= 1.0 - reject
-            predicted = [name if known else "" for name, known in zip(predicted, sure.tolist(), strict=True)]
-        return cls(batch.lines.tolist(), batch.tags, predicted, table, model.classes)
-
     def best(self, row: int, count: int) -> list[tuple[str, float]]:
         """The classes with the highest numbers."""
         assert self.table is not None
@@ -49,10 +46,35 @@ class Answers:
         return [(self.classes[place], float(self.table[row, place])) for place in order.tolist()]
 
 
+@dataclass(frozen=True)
+class OutputOptions:
+    """Output of a prediction: labels, scores or probabilities; the highest risk of an answer; the coverage of sets."""
+
+    what: str
+    reject: float | None = None
+    coverage: float | None = None
+
+    def answers(self, fusion: OnLineFusion, votes: Any, lines: list[int], tags: list[str] | None = None) -> Answers:
+        """Return the answers of a fusion for these rows."""
+        table = None
+        if self.what == "probabilities":
+            table = fusion.predict_proba(votes)
+        elif self.what == "scores":
+            table = fusion.decision_function(votes)
+            if table.ndim == 1:  # of two classes
+                table = np.column_stack([np.zeros(len(table)), table])
+        predicted = fusion.predict(votes, reject=self.reject).tolist()
+        sets = None
+        if self.coverage is not None:
+            sets = [list(map(str, found)) for found in fusion.predict_set(votes, self.coverage)]
+        names = [str(name) for name in fusion.classes_.tolist()]
+        return Answers(lines, tags, ["" if name is None else str(name) for name in predicted], table, names, sets)
+
+
 class Form:
     """Writes answers to a binary file. ``top`` is the number of classes a row, 0 for all."""
 
-    def __init__(self, target: BinaryIO, what: str, top: int, id: str | None = None) -> None:
+    def __init__(self, target: IO[bytes], what: str, top: int, id: str | None = None) -> None:
         self.target, self.what, self.top, self.tagged = target, what, top, id is not None
         self.tag = id or "tag"  # the name of the column of ids
         self.lost = 0  # tags for which there is no column
@@ -194,8 +216,104 @@ class ParquetForm(ColumnForm):
 FORMS: dict[str, type[Form]] = {"plain": Plain, "csv": CsvForm, "jsonl": JsonLinesForm, "parquet": ParquetForm}
 
 
-def make_form(form: str, target: BinaryIO, what: str, top: int, id: str | None = None) -> Form:
+def make_form(form: str, target: IO[bytes], what: str, top: int, id: str | None = None) -> Form:
     """The form of this name; ``id`` is the column that identifies rows, if one was given."""
     if id in RESERVED and form != "plain":
         raise ValueError(f"--id {id}: the output has a column {id!r} of its own; rename the column of the data")
     return FORMS[form](target, what, top, id)
+
+
+@dataclass
+class PredictionCounts:
+    """Lines, those without an answer, and of the others those with a label and those answered wrongly."""
+
+    lines: int = 0
+    unanswered: int = 0
+    labelled: int = 0
+    mistakes: int = 0
+
+    def add(self, labels: Sequence[str | None], predicted: Sequence[str]) -> None:
+        """Count a batch; a label may be missing, and an answer that is empty is none.
+
+        Examples
+        --------
+        >>> counts = PredictionCounts()
+        >>> counts.add(["a", "b", None, "b"], ["a", "a", "a", ""])
+        >>> counts.messages()
+        ['error 0.5000, 1 mistakes in 2 labels', '1 of 4 lines not answered']
+        """
+        for label, answer in zip(labels, predicted, strict=True):
+            self.lines += 1
+            self.unanswered += not answer
+            if label is not None and answer:
+                self.labelled += 1
+                self.mistakes += label != answer
+
+    @property
+    def error(self) -> float | None:
+        """The share of mistakes among answers with a label."""
+        return self.mistakes / self.labelled if self.labelled else None
+
+    def figures(self, reject: float | None) -> dict[str, float | None]:
+        """Return the figures for programs; with a risk, also how many lines have no answer."""
+        found = {"lines": self.lines, "labelled": self.labelled, "mistakes": self.mistakes, "error": self.error}
+        return found if reject is None else found | {"unanswered": self.unanswered}
+
+    def messages(self) -> list[str]:
+        """Return the figures as text."""
+        found = []
+        if self.labelled:
+            found.append(f"error {self.error:.4f}, {self.mistakes:,} mistakes in {self.labelled:,} labels")
+        if self.unanswered:
+            found.append(f"{self.unanswered:,} of {self.lines:,} lines not answered")
+        return found
+
+
+class Predictions:
+    """The file of predictions: written beside its destination and moved there when it is complete."""
+
+    def __init__(self, path: str, keep: int) -> None:
+        self.path = path
+        self.draft = Path(path).with_name(f"{Path(path).name}.part")
+        self.passes_on = path == STANDARD or is_special(Path(path))  # a device or a pipe is not replaced by a file
+        if path == STANDARD:
+            self.file: IO[bytes] = os.fdopen(os.dup(1), "wb")
+        elif self.passes_on:
+            self.file = open(path, "wb")  # noqa: SIM115
+        else:
+            self.file = open(self.draft, "r+b" if keep else "wb")  # noqa: SIM115
+            self.file.truncate(keep)
+            self.file.seek(keep)
+
+    def write(self, batch: Batch, predicted: np.ndarray) -> None:
+        """Write one line for each row: the class, and the tag if there is one."""
+        names = [*batch.classes, ""]
+        if batch.tags is None:
+            lines = [names[number] for number in predicted.tolist()]
+        else:
+            pairs = zip(predicted.tolist(), batch.tags, strict=True)
+            lines = [f"{names[number]} {tag}" if tag else names[number] for number, tag in pairs]
+        with about(self.path):
+            self.file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
+            if self.passes_on:
+                self.file.flush()  # somebody may be waiting for the answer
+
+    def sync(self) -> int:
+        """Flush everything to disk; returns the number of bytes."""
+        with about(self.path):
+            self.file.flush()
+        if self.passes_on:
+            return 0
+        os.fsync(self.file.fileno())
+        return self.file.tell()
+
+    def close(self, keep: bool, part: bool = False) -> None:
+        """Close; move the file to its destination if it is to be kept, unless it stays a part, to be continued."""
+        try:
+            with about(self.path):
+                self.file.close()
+            if not self.passes_on and keep and not part:
+                self.draft.replace(self.path)
+        finally:
+            if not self.passes_on and not part:
+                self.draft.unlink(missing_ok=True)

@@ -1,0 +1,58 @@
+"""`linmax.load`: open any model file."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+from linmax.util.files import kind_of
+
+__all__ = ["load"]
+
+# Module and class of each kind of model file; a class is imported when a file of its kind is opened.
+LOADERS = {
+    "learner": ("online", "Learner"),
+    "vote fusion": ("vote_fusion", "VoteFusion"),
+    "stream model": ("streams", "StreamModel"),
+    "LinearMaxClassifier": ("sklearn", "LinearMaxClassifier"),
+    "FusionClassifier": ("sklearn", "FusionClassifier"),
+}
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model of any kind, saved by ``save`` or by a command.
+
+    Parameters
+    ----------
+    path : path
+        A model file.
+
+    Returns
+    -------
+    Learner, VoteFusion, StreamModel, LinearMaxClassifier or FusionClassifier
+        The model, as its own ``load`` returns it.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, was not written by linmax, or holds something other than a model.
+
+    See Also
+    --------
+    linmax.merge : merges models that learned from different examples.
+
+    Examples
+    --------
+    >>> import linmax, os, tempfile
+    >>> learner = linmax.Learner("perceptron")
+    >>> _ = learner.learn({"x": 1.0}, label="a"), learner.learn({"y": 1.0}, label="b")
+    >>> learner.save(path := os.path.join(tempfile.mkdtemp(), "model.linmax"))
+    >>> linmax.load(path).predict({"y": 1.0})
+    'b'
+    """
+    kind = kind_of(path)
+    if kind not in LOADERS:
+        raise ValueError(f"{os.fspath(path)} holds a {kind!r}, not a model; pass one of: {', '.join(LOADERS)}")
+    module, name = LOADERS[kind]
+    return getattr(import_module(f"linmax.models.{module}"), name).load(path)
