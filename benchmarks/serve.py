@@ -294,7 +294,7 @@ def latency(count, folder):
 
 def filled(path, events, models=1):
     """A log with so many learn events, written in large transactions."""
-    from linmax.service.log import EventLog
+    from linmax.service.log import LEARN, Body, EventLog
 
     path.mkdir()
     log = EventLog(path / "log.sqlite", synchronous="OFF")
@@ -307,7 +307,7 @@ def filled(path, events, models=1):
         log.begin()
         for i in range(start, min(start + 10_000, events)):
             values, label = pool[chance.randrange(len(pool))]
-            log.learn(numbers[i % models], f"{i:012d}", {"attributes": values}, label)
+            log.append(numbers[i % models], LEARN, f"{i:012d}", body=Body({"attributes": values}, label))
         log.commit()
         log.checkpoint()
     log.close()

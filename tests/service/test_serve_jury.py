@@ -106,7 +106,7 @@ class TestCandidates:
         assert [row["label"] for row in ranked] == own.rank(["x", "y", "z"], votes={"ann": "y"})
         assert post(local, "explain", candidates=["x", "y"], votes={"ann": "y"}).body["label"] == "y"
         assert local.call("GET", f"{M}/weights").body["voters"][0]["name"] == "ann"
-        assert local.sql("SELECT count(*) FROM names WHERE kind = 3") == 0  # candidates take no memory
+        assert not local.service.models["m"].names.kinds[3]  # candidates take no memory
         post(local, "predict", candidates=["p", "q"], votes={"ann": "q"}, id="open")
         assert local.call("GET", f"{M}/predictions").body["predictions"][0]["label"] == "q"
         same_after_restarts(local, data, tmp_path)

@@ -39,7 +39,7 @@ def damage(folder, offset=4):
         path.unlink()
     database = sqlite3.connect(folder / "log.sqlite")
     seq = database.execute("SELECT seq FROM events WHERE model = 1 LIMIT 1 OFFSET ?", (offset,)).fetchone()[0]
-    database.execute("UPDATE events SET numbers = zeroblob(length(numbers)) WHERE seq = ?", (seq,))
+    database.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = ?", (seq,))
     database.commit()
     database.close()
     return seq
@@ -61,7 +61,7 @@ def test_all_is_well(folder, capsys):
     assert "m: 13 trials" in told
     status, told = run(capsys, "verify", folder)
     assert status == 0
-    assert "m: 13 trials replayed, 12 answers and 1 snapshots are the same, the running hash fits" in told
+    assert "m: 13 trials replayed, 12 answers and 1 snapshots are the same, the running checksum fits" in told
 
 
 def test_a_damaged_event_is_named_and_skipped(folder, capsys):
@@ -77,7 +77,7 @@ def test_a_damaged_event_is_named_and_skipped(folder, capsys):
     assert run(capsys, "check", folder)[0] == 0
     with Local(folder) as local:
         assert local.call("GET", "/ready").body["quarantined"] == []
-        assert local.call("GET", M).body["trials"] == 13
+        assert local.call("GET", M).body["trials"] == 12
         assert local.service.models["m"].unlearned == 1
         answer = local.call("POST", f"{M}/learn", {"attributes": {"f0": 0.0, "all": 0.0}, "label": "y", "id": "l4"})
         assert answer.status in (409, 422)
@@ -95,17 +95,15 @@ def test_delete(folder, capsys):
         assert [model["name"] for model in local.call("GET", "/v1/models").body["models"]] == ["n"]
 
 
-@pytest.mark.parametrize("what", ["name", "snapshot", "answer"])
+@pytest.mark.parametrize("what", ["body", "checksum", "answer"])
 def test_verify_finds_what_a_start_does_not_see(folder, capsys, what):
     database = sqlite3.connect(folder / "log.sqlite")
-    if what == "name":
-        database.execute("UPDATE names SET name = 'g1' WHERE model = 1 AND name = 'f1'")
+    if what == "body":
+        database.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = 7")
     elif what == "answer":
-        database.execute(
-            "UPDATE answers SET predicted = (predicted + 1) % 3 WHERE seq IN (SELECT max(seq) FROM answers)"
-        )
+        database.execute("UPDATE answers SET predicted = 'none of them' WHERE seq IN (SELECT max(seq) FROM answers)")
     else:
-        database.execute("UPDATE events SET hash = zeroblob(16) WHERE seq = 5")
+        database.execute("UPDATE events SET crc = 0 WHERE seq = 5")
     database.commit()
     database.close()
     assert run(capsys, "check", folder)[0] == 0  # from the snapshots

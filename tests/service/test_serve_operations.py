@@ -1,4 +1,4 @@
-"""What operators and clients ask for beside trials: trial look-up, what waits, limits, export, sessions, probabilities."""
+"""What operators and clients ask for beside trials: trial look-up, what waits, limits, export, probabilities."""
 
 import asyncio
 import json
@@ -48,8 +48,7 @@ class TestLearners:
             assert local.call("POST", f"{several}/learn", instance | {"label": "xy"[i % 2]}).status == 200
         assert local.call("GET", f"{several}/weights").status == 200
         assert local.call("POST", f"{several}/explain", instance).status == 200
-        news = local.call("GET", f"{several}/events").body.decode()
-        assert json.loads(news.split("data: ")[1])["trials"] == 6
+        assert local.call("GET", f"{several}/news").body["trials"] == 6
         told = local.call("POST", f"{several}/predict", instance | {"probabilities": True}).body
         assert {row["label"] for row in told["probabilities"]} == {"x", "y"}
         assert sum(row["probability"] for row in told["probabilities"]) == pytest.approx(1.0)
@@ -239,13 +238,6 @@ class TestKeys:
         assert statuses[0] == 200
         assert 429 in statuses
 
-    def test_a_session_is_known_after_a_reload(self, tmp_path):
-        key = KeyFile(tmp_path).add("ann", ["predict"])
-        with Local(tmp_path) as local:
-            assert local.call("GET", "/v1/session").body == {"keys": True, "key": None}
-            cookie = local.call("POST", "/v1/session", key=key).headers["set-cookie"].split(";")[0]
-            assert local.call("GET", "/v1/session", headers={"cookie": cookie}).body == {"keys": True, "key": "ann"}
-
 
 class TestSmallOnes:
     def test_the_folder_is_private(self, tmp_path):
@@ -259,7 +251,7 @@ class TestSmallOnes:
         assert local.call("GET", M, headers={"host": "LOCALHOST:8471"}).status == 200
 
     def test_head_of_a_stream(self, local):
-        answer = local.call("HEAD", f"{M}/events")
+        answer = local.call("HEAD", "/v1/export")
         assert (answer.status, answer.body) == (200, b"")
 
     def test_models_are_limited_under_concurrent_creation(self, tmp_path):
@@ -326,7 +318,7 @@ class TestUpkeep:
     def test_no_query_walks_over_the_events_of_others(self, local):
         """Ten idle models beside a busy one cost nothing at the start: everything goes by an index."""
         queries = [
-            "SELECT seq, hash FROM events WHERE model = 1 ORDER BY seq DESC LIMIT 1",
+            "SELECT seq, crc FROM events WHERE model = 1 ORDER BY seq DESC LIMIT 1",
             "SELECT count(*) FROM pending WHERE model = 1",
             "SELECT seq FROM events WHERE model = 1 AND seq > 5 AND seq <= 9 ORDER BY seq",
             "SELECT seq FROM events WHERE model = 1 LIMIT 500",

@@ -9,9 +9,8 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 import apsw
 from power import PowerVFS
 
-from linmax.service import log_store
-from linmax.service.log import EventLog
-from linmax.service.log_file import StorageFailed
+from linmax.service import log as log_module
+from linmax.service.log import LEARN, Body, EventLog, StorageFailed
 
 EVENTS = 250
 
@@ -37,11 +36,12 @@ def lost(tmp_path, synchronous, seed):
         log.begin()
         batch = [f"id{len(acknowledged) + i}" for i in range(chance.randrange(1, 8))]
         for id in batch:
-            log.learn(number, id, {"attributes": {f"f{chance.randrange(300)}": 0.5}}, "x")
+            instance = {"attributes": {f"f{chance.randrange(300)}": 0.5}}
+            log.append(number, LEARN, id, body=Body(instance, "x"))
         log.commit()
         acknowledged += batch
         log.checkpoint()
-    log.database.close()
+    log.abandon()
     failures = sum(not survives(folder, acknowledged[:count]) for folder, count in images)
     return len(images), failures
 
@@ -53,8 +53,8 @@ def survives(folder, acknowledged):
         log = EventLog(folder / "log.sqlite")
         whole = log.database.execute("PRAGMA integrity_check").get == "ok"
         known = {id for (id,) in log.database.execute("SELECT id FROM events")}
-        unpacked = [log.find(1, id) for id in acknowledged if id in known]  # every name that it needs is there
-        log.database.close()
+        unpacked = [log.find(1, id) for id in acknowledged if id in known]
+        log.abandon()
     except (apsw.Error, ValueError, StorageFailed):
         return False
     return whole and known >= set(acknowledged) and len(unpacked) == len(acknowledged)
@@ -63,7 +63,7 @@ def survives(folder, acknowledged):
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     """Checkpoints happen within a short test."""
-    monkeypatch.setattr(log_store, "CHECKPOINT_PAGES", 40)
+    monkeypatch.setattr(log_module, "CHECKPOINT_PAGES", 40)
 
 
 def test_full_loses_nothing(tmp_path):

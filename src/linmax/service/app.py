@@ -46,7 +46,6 @@ class App:
         self.metrics.watch(self.service)
         self.page = {name: resources.files("linmax.service").joinpath("static", name).read_bytes() for name in PAGE}
         self.description = encode(openapi.describe(OPERATIONS))
-        self.streams = 0
         self._started: asyncio.Task[None] | None = None
         paths: dict[str, dict[str, Operation]] = {}
         for operation in OPERATIONS:

@@ -1,14 +1,14 @@
-"""Reading the body of a request: by its type, with every name once, or a refusal that names the field."""
+"""Reading the body of a request: by its type, or a refusal that names the field."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from linmax.service.bodies import ID, MODEL_NAME
 from linmax.service.refusals import Refusal
@@ -21,15 +21,10 @@ PATH_STEP = re.compile(r"\w+|\[\d+\]|\[\.\.\.\]")
 GOT = re.compile(r"got `(\w+)`")
 JSON_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None), "array": list, "object": dict}
 MOST_SHOWN = 100
-SPACED = (b'" ', b'"\n', b'"\r', b'"\t')  # what may stand between a name and its colon, seldom seen
 
 
 class BodyReader:
     """Reads bodies of one type.
-
-    A JSON decoder keeps the last value of a name that an object holds twice, without a word. So names are counted: in
-    the text, and among what the decoder kept. Only where the counts differ, or where the text is written so that
-    some may have been missed, is every object looked at one by one.
 
     Parameters
     ----------
@@ -38,48 +33,15 @@ class BodyReader:
 
     def __init__(self, form: type[Struct]) -> None:
         self._decoder = msgspec.json.Decoder(form)
-        self._outline = msgspec.json.Decoder(_outline(form))
 
     def read(self, body: bytes | bytearray) -> Any:
         """The body as its type, or a 422 that names the field."""
         try:
-            found = self._decoder.decode(body)
+            return self._decoder.decode(body)
         except msgspec.ValidationError as error:
             raise _not_of_this_type(error, body) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Refusal(422, f"the body is not JSON: {error}", field="body") from None
-        kept = _names_inside(found) + _names_given(self._outline.decode(body))
-        if kept != body.count(b'":') or any(spaced in body for spaced in SPACED):
-            json.loads(body, object_pairs_hook=_refuse_repeated)
-        return found
-
-
-def _outline(form: type[Struct]) -> type[Struct]:
-    """The same fields with their values unread: an empty one was not given."""
-    if form.__struct_fields__ == ("items",):
-        (item,) = get_type_hints(form)["items"].__args__
-        return msgspec.defstruct("Outlines", [("items", list[_outline(item)])])  # type: ignore[misc]
-    return msgspec.defstruct("Outline", [(name, Raw, Raw()) for name in form.__struct_fields__], gc=False)
-
-
-def _names_given(outline: Struct) -> int:
-    """How many fields of a body were given, those of its items included."""
-    items = getattr(outline, "items", None)
-    if items is None:
-        return sum(map(bool, msgspec.structs.astuple(outline)))
-    return 1 + sum([sum(map(bool, msgspec.structs.astuple(item))) for item in items])
-
-
-def _names_inside(body: Struct) -> int:
-    """How many names the objects hold that are values of a body's fields."""
-    count = 0
-    for item in getattr(body, "items", (body,)):
-        for value in msgspec.structs.astuple(item):
-            if type(value) is dict:
-                count += len(value)
-                if type(next(iter(value.values()), None)) in (dict, list):  # of raters: numbers by label, or in order
-                    count += sum([len(part) for part in value.values() if type(part) is dict])
-    return count
 
 
 def _loaded(body: bytes | bytearray) -> Any:
@@ -109,14 +71,6 @@ def _blamed(value: Any, steps: list[str], message: str) -> tuple[str, Any] | Non
         if found := _blamed(one, rest, message):
             return way + found[0], found[1]
     return None
-
-
-def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
-    names = set()
-    for name, _ in pairs:
-        if name in names:
-            raise Refusal(422, f"{name[:100]!r} is given twice in one JSON object; give it once", field=name[:100])
-        names.add(name)
 
 
 def _not_of_this_type(error: msgspec.ValidationError, body: bytes | bytearray) -> Refusal:

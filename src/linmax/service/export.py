@@ -7,7 +7,6 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
-from linmax.service import log_reading
 from linmax.service.handlers import query_number
 from linmax.service.log import EventLog
 from linmax.service.messages import STANDARD_HEADERS, Request, encode
@@ -18,7 +17,7 @@ EXPORT_ROWS = 200
 
 
 def _slice(log: EventLog, *, after: int, number: int | None) -> list[dict[str, Any]]:
-    return log_reading.export(log, after, number, EXPORT_ROWS)
+    return log.export(after, number, EXPORT_ROWS)
 
 
 async def stream_export(request: Request, _receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""What each operation does, apart from server-sent events."""
+"""Handlers of the operations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from linmax.service import log_reading, views
+from linmax.service import views
 from linmax.service.bodies import Asked
-from linmax.service.keys import COOKIE, SESSION_SECONDS
 from linmax.service.messages import Answer, Request, encode, refused_answer
 from linmax.service.refusals import Refusal
 
@@ -26,8 +25,6 @@ __all__ = [
     "health",
     "list_models",
     "list_waiting",
-    "log_in",
-    "log_out",
     "metrics_text",
     "no_answer",
     "openapi_description",
@@ -39,8 +36,8 @@ __all__ = [
     "send_snapshot",
     "show_curve",
     "show_model",
+    "show_news",
     "show_panel",
-    "show_session",
     "show_trial",
     "show_weights",
 ]
@@ -182,23 +179,22 @@ async def list_waiting(request: Request) -> Answer:
     service = request.app.service
     model = service.model(request.parameters["model"])
     after, most = query_number(request, "after", 0, 2**53, least=0), query_number(request, "limit", 100, 1000)
-    found = await service.pipeline.call(lambda log: log_reading.waiting(log, model.number, after, most))
+    found = await service.pipeline.call(lambda log: log.waiting(model.number, after, most))
     return Answer(encode({"pending": model.pending, "predictions": found}))
 
 
 async def show_trial(request: Request) -> Answer:
     service = request.app.service
     number, id = service.model(request.parameters["model"]).number, request.parameters["id"]
-    return Answer(encode(await service.pipeline.call(lambda log: log_reading.trial(log, number, id))))
+    return Answer(encode(await service.pipeline.call(lambda log: log.trial(number, id))))
 
 
-async def show_session(request: Request) -> Answer:
-    gate = request.app.gate
-    try:
-        key = gate.admit(b"", request.headers.get(b"cookie", b""), "predict")
-    except Refusal:
-        key = None
-    return Answer(encode(views.SessionView(keys=not gate.open, key=None if key is None else key.name)))
+async def show_news(request: Request) -> Answer:
+    app = request.app
+    model = app.service.model(request.parameters["model"])
+    after = query_number(request, "after", 0, 2**53, least=0)
+    news = await views.news(model, after, app.metrics.latency(), list(app.service.errors))
+    return Answer(encode(news))
 
 
 async def send_snapshot(request: Request) -> Answer:
@@ -251,18 +247,6 @@ async def page_part(request: Request) -> Answer:
     if name not in PAGE:  # a look-up in memory: no name from a request reaches the file system
         raise Refusal(404, "there is no such part of the page")
     return Answer(request.app.page[name], kind=PAGE[name], headers=PAGE_HEADERS)
-
-
-async def log_in(request: Request) -> Answer:
-    word = request.app.gate.begin_session(request.headers.get(b"authorization", b""))
-    secure = "; Secure" if request.secure else ""
-    cookie = f"{COOKIE}={word}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION_SECONDS}{secure}"
-    return Answer(b"", 204, headers=((b"set-cookie", cookie.encode()),))
-
-
-async def log_out(request: Request) -> Answer:
-    request.app.gate.end_session(request.headers.get(b"cookie", b""))
-    return Answer(b"", 204, headers=((b"set-cookie", f"{COOKIE}=; Path=/; Max-Age=0".encode()),))
 
 
 async def no_answer(_request: Request) -> Answer:

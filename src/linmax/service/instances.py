@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from linmax.service.bodies import Instanced, LabelBody, LearnBody, ModelOptions
-from linmax.service.packing import Instance
+from linmax.service.log import Instance
 from linmax.service.refusals import Refusal
 
 __all__ = ["InstanceLimits", "checked_label", "checked_truth", "instance_of"]

@@ -37,10 +37,7 @@ logger = logging.getLogger("linmax.service")
 
 SCOPES = ("predict", "learn", "admin")
 KEY_PREFIX = "lmx_"
-SESSION_SECONDS = 12 * 3600
-MOST_SESSIONS = 50  # of one key; the oldest end
 RELOAD_SECONDS = 1.0
-COOKIE = "linmax_session"
 CLOSED = """There have been keys here, so that nothing is allowed without one.
 To open the service to this machine again, stop it, and delete this file and keys.json.
 """
@@ -157,7 +154,7 @@ class Gate:
     True
     >>> text = KeyFile(folder).add("reader", ["predict"])
     >>> gate.reload()
-    >>> gate.open, gate.admit(f"Bearer {text}".encode(), b"", "predict").name
+    >>> gate.open, gate.admit(f"Bearer {text}".encode(), "predict").name
     (False, 'reader')
     """
 
@@ -165,7 +162,6 @@ class Gate:
         self.file = KeyFile(folder)
         self._keys: dict[str, Key] = {}
         self._buckets: dict[str, _Bucket] = {}
-        self._sessions: dict[str, tuple[str, float]] = {}  # hash of the session token -> hash of its key, expiry
         self._stamp: Any = ()
         self.open = True
         self.reload()
@@ -205,16 +201,13 @@ class Gate:
         known = self._buckets.get(digest)
         return known if known is not None and known.rate == rate else _Bucket(rate)
 
-    def admit(self, authorization: bytes, cookie: bytes, scope: str, *, safe: bool = True) -> Key | None:
-        """The key that allows this scope; None when no key is needed; else 401, 403 or 429.
-
-        A cookie counts for safe requests only, so that no other site can act in the user's name.
-        """
+    def admit(self, authorization: bytes, scope: str) -> Key | None:
+        """Return the key that allows this scope, None when no key is needed; refuse with 401 or 403."""
         if time.monotonic() - self._checked > RELOAD_SECONDS:
             self.reload()
         if self.open:
             return None
-        key = self._bearer(authorization) if authorization else self._session(cookie) if safe else None
+        key = self._bearer(authorization)
         if key is None:
             raise Refusal(401, "a valid key is needed: Authorization: Bearer KEY")
         if scope not in key.scopes:
@@ -229,32 +222,11 @@ class Gate:
         if wait > 0.0:
             raise Refusal(429, f"the key {key.name!r} allows {key.rate:g} trials per second", retry_after=wait)
 
-    def begin_session(self, authorization: bytes) -> str:
-        """Exchange a key for a session token, for a cookie."""
-        key = self.admit(authorization, b"", "predict", safe=False)
-        now = time.monotonic()
-        self._sessions = {word: (owner, end) for word, (owner, end) in self._sessions.items() if end > now}
-        word = secrets.token_urlsafe(32)
-        if key is not None:
-            own = [known for known, (owner, _) in self._sessions.items() if owner == key.sha256]
-            for known in own[: max(0, len(own) + 1 - MOST_SESSIONS)]:  # nobody takes away the sessions of others
-                del self._sessions[known]
-            self._sessions[_digest(word)] = (key.sha256, now + SESSION_SECONDS)
-        return word
-
-    def end_session(self, cookie: bytes) -> None:
-        """End the session of a token."""
-        self._sessions.pop(_digest(_cookie_word(cookie)), None)
-
     def _bearer(self, authorization: bytes) -> Key | None:
         scheme, _, text = authorization.partition(b" ")
         if scheme.lower() != b"bearer":
             return None
         return self._known(hashlib.sha256(text.strip()).hexdigest())
-
-    def _session(self, cookie: bytes) -> Key | None:
-        owner, end = self._sessions.get(_digest(_cookie_word(cookie)), ("", 0.0))
-        return self._known(owner) if end > time.monotonic() else None
 
     def _known(self, digest: str) -> Key | None:
         # The look-up compares hashes: its timing tells the sender nothing useful.
@@ -264,11 +236,3 @@ class Gate:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _cookie_word(cookie: bytes) -> str:
-    for part in cookie.decode("latin-1").split(";"):
-        name, _, value = part.strip().partition("=")
-        if name == COOKIE:
-            return value
-    return ""

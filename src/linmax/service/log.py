@@ -1,272 +1,785 @@
 """The event log: everything to be remembered, in order, on stable storage. It is the truth; all else is derived.
 
-One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns; one
-connection that locks the file exclusively (`linmax.service.log_store`). Six kinds of event:
+One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns. One
+process owns a log, which an exclusive lock on the file ``lock`` beside it enforces; others may read it, as a live
+backup does.
+
+An event has a number, a kind, the time, an id or the number of the event that it refers to, and a body: the msgpack
+array [instance, label, wrong, served, likely].
 
 | kind | holds |
 |---|---|
-| predict | id, instance, the label that was served |
-| learn | id, instance, label |
-| label | the prediction that it belongs to, label |
+| predict | id, instance, the label that was served, and the probabilities and the like that were served with it |
+| learn | id, instance, label, and whether that class is only known to be wrong |
+| label | the prediction that it refers to, label, wrong |
 | forget | the prediction whose label will never come |
-| asks | the tolerance, and the costs if any, by which voters are asked from now on |
 | wants | "?" and the id, instance: whether its label is worth asking for, which a selective learner draws |
+| asks | the tolerance, and the costs if any, by which voters are asked from now on |
 
-A label is the number of a class, or -1 less that number: then all that is known is that the label is not this one. An
-id names one trial of one model, and a trial has one label. A repeated request gets the first answer; a different one
-with the same id is refused. What a model predicted just before a *learn* event, or drew in a *wants* event, follows
-from the log; the table ``answers`` keeps it only to repeat it. Every event carries the running hash of its model
-(`linmax.service.chain`).
+An id names one trial of one model, and a trial has one label; an event that repeats another is not stored again. What
+a model predicted just before a *learn* event, or drew in a *wants* event, follows from the log; the table ``answers``
+keeps it only to repeat it.
+
+Every event carries a running CRC-32 over all events of its model, which starts from the log's identity and the model's
+description: the text "seq kind at id refers", then the body. A state that carries the checksum of its last event
+belongs to one history, and a damaged event is found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import json
+import logging
+import os
+import secrets
+import time
+import zlib
+from collections.abc import Collection, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
 
 import apsw
+import msgspec
 
-from linmax.service.chain import next_hash
-from linmax.service.log_file import translated
-from linmax.service.log_rows import (
-    ASKS,
-    FORGET,
-    LABEL,
-    LEARN,
-    PREDICT,
-    WANTS,
-    Event,
-    Guess,
-    ModelRow,
-    Place,
-    signed,
-    unsigned,
-)
-from linmax.service.log_store import LogStore
-from linmax.service.packing import (
-    CLASS,
-    Instance,
-    Label,
-    Packed,
-    class_of,
-    code_of,
-    new_code_of,
-    pack,
-    pack_known,
-    pack_loosely,
-    unpack,
-)
 from linmax.service.refusals import Refusal
 
-__all__ = ["EventLog"]
+__all__ = [
+    "ASKS",
+    "BACKUP_NOTE",
+    "FORGET",
+    "LABEL",
+    "LEARN",
+    "PREDICT",
+    "SKIPPED",
+    "WANTS",
+    "Body",
+    "Damaged",
+    "DiskFull",
+    "Event",
+    "EventLog",
+    "InUse",
+    "Instance",
+    "Label",
+    "Mark",
+    "ModelRow",
+    "StorageFailed",
+    "damage_said",
+    "last_seq",
+]
 
-NO_INSTANCE = (None,) * 4
-INSERT = "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
-FIND = (
-    "SELECT e.seq, e.kind, e.votes, e.scores, e.places, e.numbers, e.served, e.label, "
-    "a.predicted, a.seq, a.fault, a.probabilities "
-    "FROM events e LEFT JOIN answers a ON a.seq = e.seq WHERE e.model = ? AND e.id = ?"
+logger = logging.getLogger("linmax.service")
+
+Label = str | int
+Instance = dict[str, Any]
+PREDICT, LEARN, LABEL, FORGET, WANTS, ASKS = 1, 2, 3, 4, 5, 6
+KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget", WANTS: "wants_label", ASKS: "ask"}
+VERSION = 5
+CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
+SLICE_EVENTS, SLICE_PAGES = 500, 100  # of upkeep at a time
+FREE_PAGES = 64  # that may stay in the file for what comes next
+SKIPPED = "skipped by the operator"
+BACKUP_NOTE = "backup"  # a file that says that the folder is a backup; until a service uses it
+SCHEMA = """
+CREATE TABLE info (name TEXT PRIMARY KEY, value) WITHOUT ROWID;  -- identity; seq, if it does not follow from events
+CREATE TABLE models (
+    model INTEGER PRIMARY KEY, name TEXT NOT NULL, description TEXT NOT NULL, created INTEGER NOT NULL,
+    deleted INTEGER,  -- the last sequence number when it was deleted
+    limits TEXT NOT NULL DEFAULT '{}',  -- options that were changed since
+    kept INTEGER NOT NULL DEFAULT 0,  -- events up to this one may be gone: a snapshot has them
+    kept_crc INTEGER NOT NULL,  -- the checksum after it
+    purged INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX one_name ON models (name) WHERE deleted IS NULL;
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, model INTEGER NOT NULL, kind INTEGER NOT NULL, at INTEGER NOT NULL,
+    id TEXT, refers INTEGER, body BLOB NOT NULL, crc INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX one_trial ON events (model, id) WHERE id IS NOT NULL;
+CREATE UNIQUE INDEX one_label ON events (refers) WHERE refers IS NOT NULL;
+CREATE INDEX of_model ON events (model);  -- and by sequence number, as any index
+CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted, fault TEXT);
+CREATE INDEX faults ON answers (seq) WHERE fault IS NOT NULL;
+CREATE TABLE pending (model INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (model, seq)) WITHOUT ROWID;
+CREATE TABLE incidents (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, told TEXT NOT NULL, settled INTEGER);
+"""
+EVENT = (
+    "SELECT e.seq, e.kind, e.at, e.id, e.refers, e.body, e.crc, p.id, p.body, a.seq, a.predicted, a.fault "
+    "FROM events e LEFT JOIN events p ON p.seq = e.refers LEFT JOIN answers a ON a.seq = e.seq "
 )
-CLOSING = "SELECT e.seq, e.kind, e.label, a.fault FROM events e LEFT JOIN answers a ON a.seq = e.seq WHERE e.refers = ?"
 
 
-class EventLog(LogStore):
-    """The events of the log. Not for several threads at a time; made as `LogStore` is."""
+# -- events -------------------------------------------------------------------------------------------------------
 
-    def predict(
-        self, number: int, id: str, instance: Instance, served: Label | None, probabilities: bytes | None = None
-    ) -> Event:
-        """Store a prediction whose label will come later."""
-        row = self._touch(number)
-        code = None if served is None else new_code_of(served, instance, row.names)
-        if row.pending >= row.max_pending and not self._is_known(number, id):
-            message = f"{row.pending} predictions wait for labels, the most this model keeps; label or forget some"
-            raise Refusal(429, message, retry_after=60)
-        packed = pack_known(instance, row.names) or pack_loosely(instance)
-        if self._insert(row, PREDICT, id, None, packed, code, None):
-            row.pending += 1
-            self.run("INSERT INTO pending VALUES (?,?)", (number, self.seq))
-            if probabilities is not None:
-                self.run("INSERT INTO answers VALUES (?,NULL,NULL,?)", (self.seq, probabilities))
-            return Event(self.seq, PREDICT, instance, served, hash=row.hash, probabilities=probabilities)
-        first = self.find(number, id)
-        if first.kind != PREDICT:
-            raise Refusal(409, f"id {id!r} was used by a learn request; choose another", field="id")
-        if first.instance != instance:  # whatever the order of its names
-            raise Refusal(409, f"id {id!r} was used for another instance; choose another", field="id")
-        return first
 
-    def learn(self, number: int, id: str, instance: Instance, label: Label | None, wrong: bool = False) -> Event:
-        """Store an instance together with its label, if it has one, or with a class that is not its label."""
-        row = self._touch(number)
-        names, packed, code = row.names, pack_known(instance, row.names), None
-        if label is not None:
-            code = code_of(label, instance, names)
-        ready = packed is not None and (code is not None or label is None)
-        if not ready and not self._is_known(number, id):
-            row.admit(instance, label, self.budget)
-            packed, ready = pack(instance, names), True
-            code = None if label is None else new_code_of(label, instance, names)
-        coded = None if code is None else signed(code, wrong)
-        if ready and self._insert(row, LEARN, id, None, packed, None, coded):
-            return Event(self.seq, LEARN, instance, None, label, False, False, hash=row.hash, wrong=wrong)
-        first = self.find(number, id)
-        if first.kind != LEARN:
-            raise Refusal(409, f"id {id!r} names a prediction; send its label without the instance", field="id")
-        if first.instance != instance:  # whatever the order of its names
-            raise Refusal(409, f"id {id!r} was used for another instance; choose another", field="id")
-        if (first.label, first.wrong) != (label, wrong):
-            raise _conflict(id, first.label, first.wrong, label, wrong)
-        return first
+class Body(msgspec.Struct, array_like=True):
+    """What an event holds beside its numbers."""
 
-    def label(self, number: int, id: str, label: Label, wrong: bool = False) -> Event:
-        """Store the label of an earlier prediction, or a class that is not its label."""
-        row = self._touch(number)
-        first = self.find(number, id)
-        if first.kind == LEARN:
-            if (first.label, first.wrong) != (label, wrong):
-                raise _conflict(id, first.label, first.wrong, label, wrong)
-            return first
-        known = self.run(CLOSING, (first.seq,)).get
-        assert first.instance is not None
-        if known is None:
-            code = self._code(row, first.instance, label, wrong)
-            self._insert(row, LABEL, None, first.seq, None, None, signed(code, wrong))
-            self._no_longer_pending(row, first.seq)
-            return Event(self.seq, LABEL, first.instance, first.served, label, hash=row.hash, wrong=wrong)
-        seq, kind, code, fault = known
-        if kind == FORGET:
-            raise Refusal(404, f"the prediction {id!r} was forgotten", field="id")
-        place, was_wrong = unsigned(code)
-        told = class_of(place, first.instance, row.names)
-        if (told, was_wrong) != (label, wrong):
-            raise _conflict(id, told, was_wrong, label, wrong)
-        return Event(seq, LABEL, first.instance, first.served, label, repeat=True, fault=fault, wrong=wrong)
+    instance: Instance | None = None
+    label: Label | None = None
+    wrong: bool = False  # all that is known is that the label is not `label`
+    served: Label | None = None
+    likely: bytes | None = None  # what was served with the label, as JSON
 
-    def _code(self, row: ModelRow, instance: Instance, label: Label, wrong: bool) -> int:
-        """The number of a class that came for an instance that was kept; from now on its names have numbers."""
-        candidates = instance.get("candidates")
-        if candidates is not None and label not in candidates:
-            field = "wrong" if wrong else "label"
-            raise Refusal(422, f"{field}: {label!r} is not among the candidates {candidates!r}", field=field)
-        if code_of(label, instance, row.names) is None or pack_known(instance, row.names) is None:
-            row.admit(instance, label, self.budget)
-            pack(instance, row.names)
-        return new_code_of(label, instance, row.names)
 
-    def wants(self, number: int, id: str, instance: Instance | None) -> Event:
-        """Store that a label may be asked for: of an instance, or of the prediction that was kept under this id."""
-        row = self._touch(number)
-        asked = f"?{id}"  # which is nobody's id
-        if self._is_known(number, asked):
-            first = self.find(number, asked)
-            if instance is not None and first.instance != instance:
-                raise Refusal(409, f"id {id!r} was asked about with another instance; choose another", field="id")
-            return first
-        given = self.kept(number, id).instance if instance is None else instance
-        assert given is not None
-        self._insert(row, WANTS, asked, None, pack_known(given, row.names) or pack_loosely(given), None, None)
-        return Event(self.seq, WANTS, given, answered=False, hash=row.hash)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Body).decode
 
-    def asks(self, number: int, asking: Instance) -> Event:
-        """Store by what voters are asked from now on."""
-        row = self._touch(number)
-        self._insert(row, ASKS, None, None, pack_loosely(asking), None, None)
-        return Event(self.seq, ASKS, asking, hash=row.hash)
 
-    def kept(self, number: int, id: str) -> Event:
-        """The prediction that waits for its label under this id, as a question that any learner says yes to."""
-        first = self.find(number, id)
-        if first.kind != PREDICT or self.run(CLOSING, (first.seq,)).get is not None:
-            raise Refusal(409, f"id {id!r} does not wait for a label any more", field="id")
-        return Event(first.seq, WANTS, first.instance, repeat=True)
+class Event(msgspec.Struct):
+    """What a request added to the log, or what was there already (`repeat`)."""
 
-    def forget(self, number: int, id: str) -> Event:
-        """Store that no label will come for this prediction."""
-        first = self.find(number, id)
-        if first.kind == LEARN:
-            raise Refusal(409, f"id {id!r} has its label already", field="id")
-        known = self.run(CLOSING, (first.seq,)).get
-        if known is None:
-            row = self._touch(number)
-            self._insert(row, FORGET, None, first.seq, None, None, None)
-            self._no_longer_pending(row, first.seq)
-            return Event(self.seq, FORGET, hash=row.hash)
-        if known[1] == LABEL:
-            raise Refusal(409, f"id {id!r} has its label already", field="id")
-        return Event(known[0], FORGET, repeat=True)
+    seq: int
+    kind: int
+    instance: Instance | None = None
+    served: Label | None = None
+    label: Label | None = None
+    wrong: bool = False
+    likely: bytes | None = None
+    repeat: bool = False
+    answered: bool = True  # `served` is known (of a learn event: it has been applied and written down)
+    fault: str | None = None  # why it could not be learned
+    wanted: bool = True  # of a draw: whether the label is
+    crc: int = 0
+    at: int = 0
+    id: str | None = None
 
-    def write_answers(self, number: int, answers: Iterable[tuple[int, Guess, str | None]]) -> None:
-        """Store what was predicted or drawn in these events, or why an event could not be learned."""
-        if number not in self.models:
-            return
-        names = self._touch(number).names
-        rows: list[tuple[int, int | None, str | None]] = []
-        for seq, guess, fault in answers:
-            if isinstance(guess, Place):
-                rows.append((seq, guess.number, fault))
-            else:
-                rows.append((seq, None if guess is None else names.number(CLASS, guess), fault))
-        self.many("INSERT OR IGNORE INTO answers VALUES (?,?,?,NULL)", rows)
+    def tell(self, guess: Label | bool | None) -> None:
+        """Take in what was predicted or drawn."""
+        if self.kind == WANTS:
+            self.wanted = bool(guess)
+        else:
+            self.served = guess
+        self.answered = True
 
-    def find(self, number: int, id: str) -> Event:
-        """The event that brought this id; 404 when there is none."""
-        found = self.run(FIND, (number, id)).get
-        if found is None:
-            raise Refusal(404, f"no trial of this model has the id {id!r}", field="id")
-        seq, kind, votes, scores, places, numbers, served, label, predicted, answered, fault, probabilities = found
-        names = self.model(number).names
-        instance = unpack(Packed(votes, scores, places, numbers), names)
-        place, wrong = (None, False) if label is None else unsigned(label)
-        return Event(
-            seq,
-            kind,
-            instance,
-            class_of(predicted if kind == LEARN else served, instance, names) if kind != WANTS else None,
-            class_of(place, instance, names),
-            repeat=True,
-            answered=kind not in (LEARN, WANTS) or answered is not None,
-            fault=fault,
-            probabilities=probabilities,
-            wrong=wrong,
-            wanted=kind != WANTS or predicted == 1,
-        )
 
-    def _is_known(self, number: int, id: str) -> bool:
-        return self.run("SELECT 1 FROM events WHERE model = ? AND id = ?", (number, id)).get is not None
+def _event(row: tuple[Any, ...], *, repeat: bool = True) -> Event:
+    """Make the event of a row of `EVENT`; one that refers to another is about the instance of that one."""
+    seq, kind, at, id, _, content, crc, first_id, first, answered, predicted, fault = row
+    if fault == SKIPPED:  # perhaps because it is damaged
+        return Event(seq, kind, repeat=repeat, fault=fault, crc=crc, at=at, id=id if first_id is None else first_id)
+    try:
+        body = _decode(content)
+        about = body if first is None else _decode(first)
+    except msgspec.DecodeError:
+        raise Refusal(500, f"event {seq} is damaged; linmax serve verify tells more") from None
+    event = Event(seq, kind, about.instance, about.served, body.label, body.wrong, about.likely)
+    event.repeat, event.fault, event.crc, event.at = repeat, fault, crc, at
+    event.id = id if first_id is None else first_id
+    if kind in (LEARN, WANTS):
+        event.answered = answered is not None
+        if event.answered:
+            event.tell(predicted)
+    return event
 
-    def _no_longer_pending(self, row: ModelRow, seq: int) -> None:
-        self.run("DELETE FROM pending WHERE model = ? AND seq = ?", (row.number, seq))
-        row.pending -= 1
 
-    def _insert(
-        self,
-        row: ModelRow,
-        kind: int,
-        id: str | None,
-        refers: int | None,
-        packed: Packed | None,
-        served: int | None,
-        label: int | None,
-    ) -> bool:
-        """Append an event; whether that was new."""
-        votes, scores, places, numbers = packed or NO_INSTANCE
-        seq, at = self.seq + 1, self.at
-        hash = next_hash(row.hash, (seq, kind, at, id, refers, votes, scores, served, label), places, numbers)
-        stored = (seq, row.number, kind, at, id, refers, votes, scores, places, numbers, served, label, hash)
+class Damaged(Exception):
+    """An event does not fit the running checksum."""
+
+    def __init__(self, seq: int, message: str) -> None:
+        super().__init__(message)
+        self.seq = seq
+
+
+@dataclass(slots=True)
+class ModelRow:
+    """A model as the log knows it: its last event with the running checksum, and how many wait for a label."""
+
+    number: int
+    name: str
+    description: dict[str, Any]
+    created: int
+    limits: dict[str, Any] = field(default_factory=dict)
+    kept: int = 0
+    kept_crc: int = 0
+    last: int = 0
+    crc: int = 0
+    pending: int = 0
+
+    def limit(self, name: str, default: int) -> int:
+        """Return a limit, as it was changed last."""
+        return int(self.limits.get(name, self.description.get(name, default)))
+
+
+# -- the file -----------------------------------------------------------------------------------------------------
+
+
+class DiskFull(Exception):
+    """The disk is full: the transaction was undone, and the stored data are intact."""
+
+
+class InUse(ValueError):
+    """Another process has the log."""
+
+
+class StorageFailed(Exception):
+    """A write or flush failed: only a restart finds out what is on the disk."""
+
+
+def _translated(error: apsw.Error) -> Exception:
+    return (
+        DiskFull(str(error)) if isinstance(error, apsw.FullError) else StorageFailed(f"{type(error).__name__}: {error}")
+    )
+
+
+@contextlib.contextmanager
+def damage_said(database: apsw.Connection, path: Path) -> Iterator[None]:
+    """Close a file that cannot be used, and raise the reason in words."""
+    try:
+        yield
+    except apsw.BusyError:
+        database.close()
+        raise InUse(
+            f"{path.parent} is in use by another linmax serve; stop that one or choose another folder"
+        ) from None
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        database.close()
+        told = "is not a linmax log; choose another folder" if isinstance(error, apsw.NotADBError) else (
+            f"is damaged ({error}); restore a backup"
+        )  # fmt: skip
+        raise ValueError(f"{path} {told}") from None
+    except apsw.Error as error:
+        database.close()
+        raise OSError(f"{path} cannot be used: {error}; its disk must let this user write, and have room") from None
+
+
+def _connect(path: Path, vfs: str | None, wait: float) -> apsw.Connection:
+    try:
+        database = apsw.Connection(str(path), vfs=vfs)
+    except apsw.CantOpenError as error:
+        raise OSError(f"cannot open {path}: {error}") from None
+    database.set_busy_timeout(int(1000 * wait))
+    return database
+
+
+def last_seq(database: apsw.Connection) -> int:
+    """Return the last sequence number of a log."""
+    sql = "SELECT max(coalesce((SELECT max(seq) FROM events), 0), value) FROM info WHERE name = 'seq'"
+    return cast(int, database.execute(sql).get)
+
+
+class Mark:
+    """The last acknowledged sequence number of a log, in a file beside it, so that a log that lost its end is found.
+
+    SQLite ends a WAL at the first damaged frame without a word. The mark is written after each commit and not flushed:
+    after a crash of the process it is exact, after a loss of power it may be behind, and it is never ahead.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> mark = Mark(Path(tempfile.mkdtemp()) / "acknowledged")
+    >>> mark.read() is None
+    True
+    >>> mark.write("log", 17)
+    >>> mark.read()
+    ('log', 17)
+    >>> mark.close()
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def read(self) -> tuple[str, int] | None:
+        """Return identity and sequence number; None if there is none, or if it is damaged."""
+        identity, _, rest = os.pread(self._handle, 200, 0).decode("latin-1").partition(" ")
+        seq, _, check = rest.rstrip("\n").partition(" ")
+        text = f"{identity} {seq}"
+        if not seq.isdigit() or check != f"{zlib.crc32(text.encode('latin-1')):08x}":
+            return None
+        return identity, int(seq)
+
+    def write(self, identity: str, seq: int) -> None:
+        """Note that everything up to this number is stored."""
+        text = f"{identity} {seq:020d}"
+        os.pwrite(self._handle, f"{text} {zlib.crc32(text.encode()):08x}\n".encode(), 0)
+
+    def close(self) -> None:
+        """Flush and close."""
+        os.fsync(self._handle)
+        os.close(self._handle)
+
+
+class EventLog:
+    """The log in one file. Not for several threads at a time.
+
+    Parameters
+    ----------
+    path : path of the SQLite file; it is made when missing.
+    vfs : name of the SQLite virtual file system, for tests.
+    synchronous : "FULL". Tests show that "NORMAL" loses acknowledged events when the power fails.
+    wait : seconds to wait for another process that has the log.
+    """
+
+    def __init__(
+        self, path: str | Path, *, vfs: str | None = None, synchronous: str = "FULL", wait: float = 0.0
+    ) -> None:
+        self.path, self._is_plain_file = Path(path), vfs is None
+        self._lock = _connect(self.path.with_name("lock"), None, wait)
+        with damage_said(self._lock, self.path):
+            self._lock.execute("BEGIN EXCLUSIVE")
         try:
-            self.database.execute(INSERT, stored)
-        except apsw.ConstraintError:
-            return False
+            self._open(vfs, synchronous, wait)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _open(self, vfs: str | None, synchronous: str, wait: float) -> None:
+        incident = _set_aside_foreign_wal(self.path)
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        found = wal.read_bytes() if wal.exists() else b""  # before SQLite writes over what it cannot use
+        self.database = _connect(self.path, vfs, wait)
+        self._pages = 0
+        self.database.set_wal_hook(self._note_pages)
+        with damage_said(self.database, self.path):
+            self._prepare(synchronous)
+            self._read_tables()
+        self.commits = 0
+        self._mark = Mark(self.path.with_name("acknowledged"))
+        self._own = self._seen()
+        if incident is not None:
+            self._note(incident)
+        self._compare_with_mark(found)
+
+    def _prepare(self, synchronous: str) -> None:
+        """Set the file up; make its tables if it is new."""
+        execute = self.database.execute
+        if execute("PRAGMA page_count").get == 0:  # a new file; in an old one this would write a page
+            execute("PRAGMA auto_vacuum = INCREMENTAL")  # so that space can be given back
+        execute("PRAGMA journal_mode = WAL")
+        execute(f"PRAGMA synchronous = {synchronous}")
+        execute("PRAGMA cache_size = -65536")
+        execute("BEGIN IMMEDIATE; COMMIT")
+        version = execute("PRAGMA user_version").get
+        if version == 0:
+            execute(f"BEGIN IMMEDIATE; {SCHEMA} INSERT INTO info VALUES ('seq', 0)")
+            execute("INSERT INTO info VALUES ('identity', ?)", (secrets.token_hex(16),))
+            execute(f"PRAGMA user_version = {VERSION}; COMMIT")
+        elif version != VERSION:
+            self.database.close()
+            raise ValueError(
+                f"{self.path} has version {version}, this linmax reads {VERSION}; install the linmax that wrote it"
+            )
+
+    def _read_tables(self) -> None:
+        execute = self.database.execute
+        info = dict(execute("SELECT name, value FROM info"))
+        self.identity: str = info["identity"]
+        self.environments: list[dict[str, str]] = json.loads(info.get("environments", "[]"))
+        self.models: dict[int, ModelRow] = {}
+        sql = "SELECT model, name, description, created, limits, kept, kept_crc FROM models WHERE deleted IS NULL"
+        rows: list[Any] = execute(sql).fetchall()
+        for number, name, description, created, limits, kept, kept_crc in rows:
+            row = ModelRow(number, name, json.loads(description), created, json.loads(limits), kept, kept_crc)
+            newest = execute("SELECT seq, crc FROM events WHERE model = ? ORDER BY seq DESC LIMIT 1", (number,)).get
+            row.last, row.crc = max((kept, kept_crc), newest or (0, 0))
+            row.pending = execute("SELECT count(*) FROM pending WHERE model = ?", (number,)).get
+            self.models[number] = row
+        self.seq = self._stored_seq = last_seq(self.database)
+        self.at = execute("SELECT max(coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0), "
+                          "coalesce((SELECT max(created) FROM models), 0))").get  # fmt: skip
+        self.answered = execute("SELECT max(seq) FROM answers").get or 0  # answers are written in order
+
+    def close(self) -> None:
+        """Move everything from the WAL to the file, and close it."""
+        try:
+            self.checkpoint(truncate=True)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the files as they are."""
+        self.database.close()
+        self._lock.close()
+        with contextlib.suppress(OSError):
+            self._mark.close()
+
+    def _compare_with_mark(self, wal: bytes) -> None:
+        """Report what is missing at the end of the log, and use none of its numbers again."""
+        identity, seq = self._mark.read() or (self.identity, 0)
+        if identity == self.identity and seq <= self.seq:
+            self._mark.write(self.identity, self.seq)
+            return
+        told = (
+            f"the log ends at event {self.seq}, but events up to {seq} were acknowledged: {seq - self.seq} are lost; "
+        )
+        if identity != self.identity:
+            told = f"this is not the log whose events up to {seq} were acknowledged in this folder: they are lost; "
+        told += "either media are damaged, or a backup was restored over another folder"
+        if wal:
+            kept = self.path.with_name("aside") / f"wal-{time.time_ns()}"
+            kept.parent.mkdir(mode=0o700, exist_ok=True)
+            kept.write_bytes(wal)
+            told += f"; the WAL as it was found is {kept.parent.name}/{kept.name}"
+        self.seq = max(seq, self.seq)
+        self._note(told)
+
+    def _note(self, told: str) -> None:
+        self.begin()
+        self.note_seq()
+        self.note_incident(told)
+        self.commit()
+
+    def _seen(self) -> tuple[int, ...]:
+        """Return what tells the file from another one, and from itself after another program has written to it."""
+        if not self._is_plain_file:
+            return ()
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return (0,)
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _check_own(self) -> None:
+        """Fail if the file is no longer the one that was opened: what is written to it would be lost."""
+        if self._seen() != self._own:
+            self.database.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            raise StorageFailed(
+                f"{self.path} was replaced, removed or changed by another program; nothing more is acknowledged; stop "
+                "the service before you restore a backup"
+            )
+
+    # -- transactions ---------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        self.at = max(self.at, time.time_ns() // 1_000_000)  # ids stay in order even when the clock is set back
+        self.run("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Commit to stable storage; raises `DiskFull` if undone, `StorageFailed` if the outcome is unknown."""
+        self.run("COMMIT")
+        self._check_own()
+        if self.seq != self._stored_seq:
+            self._mark.write(self.identity, self.seq)
+        self._stored_seq = self.seq
+        self.commits += 1
+
+    def rollback(self) -> None:
+        """Undo the transaction, in the file (SQLite may have done so) and here."""
+        if self.database.in_transaction:
+            self.run("ROLLBACK")
+        self._read_tables()
+
+    def checkpoint(self, *, truncate: bool = False) -> None:
+        """Move the WAL into the file if it is long enough, or if `truncate` is set; a backup that reads goes first."""
+        if self._pages < CHECKPOINT_PAGES and not truncate:
+            return
+        self._check_own()
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            self.database.wal_checkpoint(mode=mode)
+        except apsw.BusyError:
+            logger.info("the log is being read; its WAL stays until later")
         except apsw.Error as error:
-            raise translated(error) from error
+            raise _translated(error) from error
+        self._pages, self._own = 0, self._seen()
+
+    def _note_pages(self, _database: apsw.Connection, _name: str, pages: int) -> int:
+        self._pages = pages
+        return apsw.SQLITE_OK
+
+    def run(self, sql: str, values: tuple[Any, ...] = ()) -> apsw.Cursor:
+        """Execute one statement."""
+        try:
+            return self.database.execute(sql, values)
+        except apsw.Error as error:
+            raise _translated(error) from error
+
+    def many(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
+        """Execute one statement for many rows."""
+        try:
+            self.database.executemany(sql, rows)
+        except apsw.Error as error:
+            raise _translated(error) from error
+
+    # -- events ---------------------------------------------------------------------------------------
+
+    def append(
+        self, number: int, kind: int, id: str | None = None, refers: int | None = None, body: Body | None = None
+    ) -> Event:
+        """Store an event, unless its id or the event that it refers to has one: then return that one, a `repeat`."""
+        row = self.model(number)
+        body = body or Body()
+        seq, content = self.seq + 1, _encode(body)
+        crc = _next_crc(row.crc, seq, kind, self.at, id, refers, content)
+        try:
+            self.database.execute(
+                "INSERT INTO events VALUES (?,?,?,?,?,?,?,?)", (seq, number, kind, self.at, id, refers, content, crc)
+            )
+        except apsw.ConstraintError:
+            first = self.find(number, id) if id is not None else self.closing(cast(int, refers))
+            assert first is not None
+            return first
+        except apsw.Error as error:
+            raise _translated(error) from error
         self.seq = row.last = seq
-        row.hash = hash
-        return True
+        row.crc = crc
+        if kind == PREDICT:
+            row.pending += 1
+            self.run("INSERT INTO pending VALUES (?,?)", (number, seq))
+        elif refers is not None:
+            row.pending -= 1
+            self.run("DELETE FROM pending WHERE model = ? AND seq = ?", (number, refers))
+        event = Event(seq, kind, body.instance, body.served, body.label, body.wrong, body.likely, crc=crc)
+        event.answered = kind not in (LEARN, WANTS)
+        return event
+
+    def find(self, number: int, id: str) -> Event | None:
+        """Return the event that brought an id, if there is one."""
+        self.model(number)
+        found = self.run(f"{EVENT} WHERE e.model = ? AND e.id = ?", (number, id)).get
+        return None if found is None else _event(found)
+
+    def closing(self, seq: int) -> Event | None:
+        """Return the event that brought the label of a prediction, or gave it up."""
+        found = self.run(f"{EVENT} WHERE e.refers = ?", (seq,)).get
+        return None if found is None else _event(found)
+
+    def write_answers(self, answers: Iterable[tuple[int, Label | bool | None, str | None]]) -> None:
+        """Store what was predicted or drawn in these events, or why an event could not be learned."""
+        rows = [(seq, int(guess) if isinstance(guess, bool) else guess, fault) for seq, guess, fault in answers]
+        self.many("INSERT OR IGNORE INTO answers VALUES (?,?,?)", rows)
+
+    # -- models ---------------------------------------------------------------------------------------
+
+    def create(self, name: str, description: dict[str, Any]) -> ModelRow:
+        """Store a new model; 409 when the name is taken."""
+        if any(row.name == name for row in self.models.values()):
+            raise Refusal(409, f"a model called {name!r} exists; delete it or choose another name", field="name")
+        self.seq += 1
+        self.note_seq()
+        number = self.run("SELECT coalesce(max(model), 0) + 1 FROM models").get
+        text = json.dumps(description, allow_nan=False)
+        crc = zlib.crc32(json.dumps([self.identity, number, name, text, self.at]).encode())
+        sql = "INSERT INTO models (model, name, description, created, kept_crc) VALUES (?,?,?,?,?)"
+        self.run(sql, (number, name, text, self.at, crc))
+        row = self.models[number] = ModelRow(number, name, description, self.at, kept_crc=crc, crc=crc)
+        return row
+
+    def delete(self, number: int) -> None:
+        """Delete a model: its name is free at once; `purge` removes its events bit by bit."""
+        self.model(number)
+        self.seq += 1
+        self.note_seq()
+        self.run("UPDATE models SET deleted = ? WHERE model = ?", (self.seq, number))
+        del self.models[number]
+
+    def change(self, number: int, limits: dict[str, Any]) -> None:
+        """Change a model's limits."""
+        row = self.model(number)
+        row.limits = row.limits | limits
+        self.run("UPDATE models SET limits = ? WHERE model = ?", (json.dumps(row.limits), number))
+
+    def model(self, number: int) -> ModelRow:
+        """Return the model of a number; 404 when it was deleted."""
+        row = self.models.get(number)
+        if row is None:
+            raise Refusal(404, "the model was deleted")
+        return row
+
+    def note_seq(self) -> None:
+        """Write the last number down where it does not follow from the events."""
+        self.run("UPDATE info SET value = ? WHERE name = 'seq'", (self.seq,))
+
+    def note_environment(self, here: dict[str, str]) -> None:
+        """Remember the libraries and the processor that learn from the next event on, where these are others."""
+        if not self.environments or self.environments[-1] != here:
+            self.environments.append(here)
+            self.begin()
+            self.run("INSERT OR REPLACE INTO info VALUES ('environments', ?)", (json.dumps(self.environments),))
+            self.commit()
+
+    def note_incident(self, told: str) -> None:
+        """Remember something that an operator must know, until it is settled."""
+        logger.critical(told)
+        self.run("INSERT INTO incidents (at, told) VALUES (?,?)", (self.at, told))
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def replay(self, number: int, after: int, until: int, crc: int, skipped: Collection[int] = ()) -> Generator[Event]:
+        """Yield the events of a model in order; each is compared with the running checksum.
+
+        Parameters
+        ----------
+        number : the model.
+        after, until : the first event is later than `after`, the last one not later than `until`.
+        crc : the checksum at `after`.
+        skipped : events that an operator has given up, and whose damage is known.
+        """
+        sql = (
+            "SELECT e.seq, e.kind, e.at, e.id, e.refers, e.body, e.crc, p.body FROM events e "
+            "LEFT JOIN events p ON p.seq = e.refers WHERE e.model = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq"
+        )
+        with contextlib.closing(self.run(sql, (number, after, until))) as cursor:  # an open one would lock the log
+            for seq, kind, at, id, refers, content, stored, first in cursor:
+                if seq in skipped:
+                    crc = stored
+                    yield Event(seq, kind, {}, crc=crc)
+                    continue
+                crc = _next_crc(crc, seq, kind, at, id, refers, content)
+                if crc != stored:
+                    raise Damaged(seq, f"event {seq} is damaged: it does not fit the running checksum of the log")
+                body = _decode(content)
+                if refers is None:
+                    yield Event(seq, kind, body.instance, body.served, body.label, body.wrong, crc=crc)
+                elif first is None:
+                    raise Damaged(seq, f"event {seq} is about event {refers}, which is missing")
+                else:
+                    about = _decode(first)
+                    yield Event(seq, kind, about.instance, about.served, body.label, body.wrong, crc=crc)
+
+    def faults(self, number: int, after: int) -> dict[int, str]:
+        """Return why events of a model could not be learned, as far as that is written down."""
+        sql = (
+            "SELECT a.seq, a.fault FROM answers a JOIN events e ON e.seq = a.seq "
+            "WHERE a.fault IS NOT NULL AND a.seq > ? AND e.model = ?"
+        )
+        return dict(self.run(sql, (after, number)))
+
+    def crc_at(self, number: int, seq: int) -> int | None:
+        """Return the running checksum of a model after one of its events; None when there is no such event."""
+        row = self.models[number]
+        if seq == row.kept:
+            return row.kept_crc
+        return cast("int | None", self.run("SELECT crc FROM events WHERE model = ? AND seq = ?", (number, seq)).get)
+
+    def waiting(self, number: int, after: int, most: int) -> list[dict[str, Any]]:
+        """Return predictions of a model that wait for their label, oldest first: id, seq, at, the label served."""
+        self.model(number)
+        sql = (
+            "SELECT e.id, e.seq, e.at, e.body FROM pending p JOIN events e ON e.seq = p.seq "
+            "WHERE p.model = ? AND p.seq > ? ORDER BY p.seq LIMIT ?"
+        )
+        rows = self.run(sql, (number, after, most))
+        return [{"id": id, "seq": seq, "at": at, "label": _decode(body).served} for id, seq, at, body in rows]
+
+    def trial(self, number: int, id: str) -> dict[str, Any]:
+        """Return everything that the log knows of one trial; 404 when there is none."""
+        first, asked = self.find(number, id), self.find(number, f"?{id}")
+        if first is None and asked is None:
+            raise Refusal(404, f"no trial of this model has the id {id!r}", field="id")
+        closing = None if first is None else self.closing(first.seq)
+        found = sorted((event for event in (first, asked, closing) if event is not None), key=lambda event: event.seq)
+        name = self.models[number].name
+        events = [_shown(event, name) for event in found]
+        states = {LEARN: "learned", LABEL: "learned", PREDICT: "pending", FORGET: "forgotten"}
+        last = next((event for event in reversed(found) if event.kind in states), None)
+        state = "asked" if last is None else "refused" if last.fault is not None else states[last.kind]
+        return {"id": id, "state": state, "events": events}
+
+    def export(self, after: int, number: int | None, most: int) -> list[dict[str, Any]]:
+        """Return up to `most` events after a sequence number, of one model or of all, as plain data."""
+        names = {row.number: row.name for row in self.models.values() if number in (None, row.number)}
+        sql = EVENT.replace("SELECT", "SELECT e.model,", 1)
+        chosen = ",".join(map(str, names)) or "0"
+        rows = self.run(f"{sql} WHERE e.seq > ? AND e.model IN ({chosen}) ORDER BY e.seq LIMIT ?", (after, most))
+        return [_shown(_event(row), names[model]) for model, *row in rows]
+
+    # -- upkeep, in slices that are short enough to let requests through ------------------------------
+
+    def purge(self, most: int = SLICE_EVENTS) -> int:
+        """Remove up to `most` events of deleted models; the number removed."""
+        for (number,) in self.run("SELECT model FROM models WHERE deleted IS NOT NULL AND NOT purged").fetchall():
+            chosen = "SELECT seq FROM events WHERE model = ? LIMIT ?"
+            self.run(f"DELETE FROM pending WHERE model = ? AND seq IN ({chosen})", (number, number, most))
+            for table in ("answers", "events"):
+                self.run(f"DELETE FROM {table} WHERE seq IN ({chosen})", (number, most))
+            if gone := self.database.changes():
+                return gone
+            self.run("UPDATE models SET purged = 1 WHERE model = ?", (number,))
+        return 0
+
+    def cut_point(self, number: int, most: int, keep: int | None, since: int | None) -> int:
+        """Return the last event of a model that need not be kept.
+
+        Parameters
+        ----------
+        number : the model.
+        most : no event after this one is given up: a snapshot has all up to it.
+        keep : how many events to keep; None for all.
+        since : the time, in milliseconds, from which on events are kept; None for all.
+        """
+        point = most
+        if keep is not None:
+            count = f"SELECT seq FROM events WHERE model = ? ORDER BY seq DESC LIMIT 1 OFFSET {keep}"
+            point = min(point, self.run(count, (number,)).get or 0)
+        if since is not None:
+            low, high = self.model(number).kept, point  # times go up with the numbers: look for the place by halves
+            while low < high:
+                middle = (low + high + 1) // 2
+                at = self.run("SELECT at FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (middle,)).get
+                low, high = (middle, high) if at is None or at < since else (low, middle - 1)
+            point = min(point, low)
+        newest = "SELECT seq FROM events WHERE model = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+        return int(self.run(newest, (number, point)).get or 0)
+
+    def cut(self, number: int, seq: int) -> None:
+        """Let the log of a model begin after an event that its snapshots have; `drop` removes what is before."""
+        row, crc = self.model(number), self.crc_at(number, seq)
+        if crc is None or seq <= row.kept:
+            return
+        self.note_seq()
+        self.run("UPDATE models SET kept = ?, kept_crc = ? WHERE model = ?", (seq, crc, number))
+        row.kept, row.kept_crc = seq, crc
+
+    def drop(self, number: int, after: int, most: int = SLICE_EVENTS) -> int | None:
+        """Remove events before the cut, a slice of them after a number; where to continue, None at the end.
+
+        A prediction stays as long as it waits for its label, or as the event of its label stays.
+        """
+        kept = self.model(number).kept
+        looked = "SELECT seq FROM events WHERE model = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+        seqs = [seq for (seq,) in self.run(looked, (number, after, kept, most))]
+        if not seqs:
+            return None
+        between = (seqs[0], seqs[-1])
+        waiting = self.run("SELECT seq FROM pending WHERE model = ? AND seq BETWEEN ? AND ?", (number, *between))
+        later = self.run("SELECT refers FROM events WHERE refers BETWEEN ? AND ? AND seq > ?", (*between, kept))
+        needed = {seq for (seq,) in (*waiting, *later)}
+        gone = [(seq,) for seq in seqs if seq not in needed]
+        self.many("DELETE FROM answers WHERE seq = ?", gone)
+        self.many("DELETE FROM events WHERE seq = ?", gone)
+        return seqs[-1]
+
+    def give_back(self) -> bool:
+        """Give some free pages back to the file system; whether there are more."""
+        if self.run("PRAGMA freelist_count").get <= FREE_PAGES:
+            return False
+        self.run(f"PRAGMA incremental_vacuum({SLICE_PAGES})").fetchall()
+        return bool(self.run("PRAGMA freelist_count").get > FREE_PAGES)
 
 
-def _conflict(id: str, known: Label | None, was_wrong: bool, label: Label | None, wrong: bool) -> Refusal:
-    told = f"is known not to be {known!r}" if was_wrong else f"has the label {known!r} already"
-    if known is None:
-        told = "was learned without a label"
-    got = f"got wrong={label!r}" if wrong else f"got {label!r}"
-    return Refusal(409, f"id {id!r} {told}, {got}", field="wrong" if wrong else "label")
+def _next_crc(crc: int, seq: int, kind: int, at: int, id: str | None, refers: int | None, content: bytes) -> int:
+    return zlib.crc32(content, zlib.crc32(f"{seq} {kind} {at} {id} {refers}".encode(), crc))
+
+
+def _shown(event: Event, model: str) -> dict[str, Any]:
+    """Return an event as plain data, for people."""
+    id = event.id.removeprefix("?") if event.kind == WANTS and event.id else event.id
+    shown = {"seq": event.seq, "model": model, "kind": KIND_NAMES[event.kind], "at": event.at, "id": id}
+    if event.kind == ASKS:
+        shown |= event.instance or {}
+    elif event.kind not in (LABEL, FORGET):
+        shown["instance"] = event.instance
+    if event.kind == PREDICT:
+        shown["served"] = event.served
+    if event.kind in (LEARN, LABEL):
+        shown["wrong" if event.wrong else "label"] = event.label
+    if event.kind == LEARN and event.answered:
+        shown["predicted"] = event.served
+    if event.kind == WANTS and event.answered:
+        shown["wanted"] = event.wanted
+    if event.fault is not None:
+        shown["fault"] = event.fault
+    return shown | {"crc": event.crc}
+
+
+def _set_aside_foreign_wal(path: Path) -> str | None:
+    """Keep SQLite from a WAL that is not of this log: where a backup was put back, it is of the log before."""
+    wal = path.with_name(f"{path.name}-wal")
+    if not (path.with_name(BACKUP_NOTE).exists() and wal.exists() and wal.stat().st_size):
+        return None
+    target = path.with_name("aside") / f"wal-{time.time_ns()}"
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    wal.replace(target)
+    return f"a backup was put back here; the WAL of the log before is set aside as aside/{target.name}"

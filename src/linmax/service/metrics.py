@@ -114,7 +114,6 @@ class _State:
         yield CounterMetricFamily(
             "linmax_expired", "Predictions forgotten because of their age", value=service.house.expired
         )
-        yield GaugeMetricFamily("linmax_backup_time", "Unix time of the last backup", value=service.house.backed_up)
         yield GaugeMetricFamily("linmax_quarantined", "Models in quarantine", value=len(service.quarantined))
         yield GaugeMetricFamily("linmax_incidents", "Incidents not settled", value=len(service.incidents))
         if service.ready:
@@ -123,13 +122,12 @@ class _State:
             yield GaugeMetricFamily(
                 "linmax_disk_full", "1 when the last commit found no room", value=float(pipeline.full)
             )
-        rows = {row.name: row.size for row in list(service.log.models.values())}
         families: tuple[tuple[Any, str, str, Any], ...] = (
             (CounterMetricFamily, "linmax_trials", "Labelled trials", lambda model: model.account.trials),
             (CounterMetricFamily, "linmax_mistakes", "Wrong labels served", lambda model: model.account.mistakes),
             (CounterMetricFamily, "linmax_unlearned", "Stored but not learned", lambda model: model.unlearned),
             (GaugeMetricFamily, "linmax_pending", "Predictions that wait for a label", lambda model: model.pending),
-            (GaugeMetricFamily, "linmax_model_bytes", "Memory of the state", lambda model: rows.get(model.name, 0)),
+            (GaugeMetricFamily, "linmax_model_bytes", "Memory of names and state", lambda model: model.size),
             (GaugeMetricFamily, "linmax_applied_seq", "Last event applied", lambda model: model.applied),
             (GaugeMetricFamily, "linmax_snapshot_seq", "Last event in a snapshot", lambda model: model.saved),
         )  # fmt: skip

@@ -21,9 +21,10 @@ from linmax.service.accounts import Account
 from linmax.service.bodies import ModelOptions, Probability
 from linmax.service.environment import environment
 from linmax.service.instances import InstanceLimits
-from linmax.service.log_rows import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Guess, ModelRow, Place
-from linmax.service.packing import Instance, Label
-from linmax.service.probing import Footprint, footprint, is_fragile
+from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Instance, Label, ModelRow
+from linmax.service.names import KnownNames
+from linmax.service.pipeline import Guess
+from linmax.service.probing import is_fragile
 from linmax.service.refusals import Refusal
 from linmax.service.weighing import WeightsCache
 
@@ -31,6 +32,7 @@ __all__ = ["EMPTY_INSTANCE", "UNFIT", "Noted", "ServedModel"]
 
 logger = logging.getLogger("linmax.service")
 
+GROWTH = 1.02  # of the number of names, before the learner is measured again
 LARGE = 1e50  # numbers beyond it are looked at more closely
 EMPTY_INSTANCE: Instance = {"attributes": {}}  # an empty instance is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
@@ -54,11 +56,14 @@ class ServedModel:
         self.learner = _learner(self.options)
         self.account = Account()
         self.applied = 0  # sequence number of the last event in the state
-        self.hash = row.base_hash  # the running hash after it
+        self.crc = row.kept_crc  # the running checksum after it
         self.saved = 0  # the same for the newest snapshot
         self.pending = 0  # predictions that wait for their label
         self.unlearned = 0  # stored, but refused by the learner
         self.weighing = WeightsCache()
+        self.names = KnownNames(self.learner)
+        self.nbytes = self.measure()
+        self._measured = 0  # names in the learner when it was measured
         self.late = 0  # labels that came after their prediction was served, or say only what is wrong
 
     def change(self, limits: Mapping[str, Any]) -> None:
@@ -90,9 +95,21 @@ class ServedModel:
         """Whether ordinary numbers can spoil the learner."""
         return is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
 
-    def footprint(self) -> Footprint:
-        """How its size grows; found by trials of another learner, which takes a moment the first time."""
-        return footprint(self.options.learner, self.options.kind, self.options.thresholds)
+    @property
+    def size(self) -> int:
+        """Bytes of the learner's arrays and of the names."""
+        return self.nbytes + self.names.bytes
+
+    def measure(self) -> int:
+        """Return the bytes of the learner's arrays."""
+        return sum(array.nbytes for array in self.learner.state()[1].values())
+
+    def note_growth(self) -> None:
+        """Measure the learner again if it has noticeably more names than last time."""
+        columns = self.learner.model.columns
+        count = sum(map(len, (columns.voters, columns.raters, columns.attributes, self.learner.classes)))
+        if count > self._measured * GROWTH:
+            self._measured, self.nbytes = count, self.measure()
 
     def probe(self) -> None:
         """Find out what is tried out once for all such learners, so that no request waits for it."""
@@ -127,7 +144,7 @@ class ServedModel:
             fault = self.ask_by(event, note)
         else:
             fault = self.teach(event, note)
-        self.applied, self.hash = event.seq, event.hash
+        self.applied, self.crc = event.seq, event.crc
         return fault
 
     def teach(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
@@ -145,12 +162,11 @@ class ServedModel:
                 logger.error("model %s: event %d is stored but cannot be learned: %s", self.name, event.seq, error)
                 fault = str(error)
         self.unlearned += fault is not None
+        self.note_growth()
         if event.kind == LEARN:
             event.served, event.answered = predicted, True
         if event.kind == LEARN or fault is not None:
-            candidates = event.instance.get("candidates")
-            guess = Place(candidates.index(predicted)) if candidates and predicted is not None else predicted
-            note(event.seq, guess, fault)
+            note(event.seq, predicted, fault)
         if event.label is not None:
             self.account.add(event.instance, event.served, event.label, wrong=event.wrong)
         return fault
@@ -162,9 +178,8 @@ class ServedModel:
             wanted = fault is None and self.learner.wants_label(**(event.instance or EMPTY_INSTANCE))
         except UNFIT as error:
             wanted, fault = False, str(error)
-        guess = Place(int(wanted))
-        event.tell(guess)
-        note(event.seq, guess, fault)
+        event.tell(wanted)
+        note(event.seq, wanted, fault)
         return fault
 
     def ask_by(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
@@ -172,7 +187,7 @@ class ServedModel:
         assert event.instance is not None
         if fault is None:
             try:
-                self.learner.ask_by(event.instance["asking"]["tolerance"], event.instance.get("costs"))
+                self.learner.ask_by(event.instance["tolerance"], event.instance.get("costs"))
             except UNFIT as error:
                 fault = str(error)
         if fault is not None:
@@ -214,7 +229,6 @@ class ServedModel:
 
     def warm_up(self) -> None:
         """Compile and try out everything the learner needs, so that no request waits for it. Spoils the learner."""
-        self.footprint()
         self.probe()
         labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
@@ -236,7 +250,7 @@ class ServedModel:
         told = {
             "model": self.number,
             "applied_seq": self.applied,
-            "hash": self.hash.hex(),
+            "crc": self.crc,
             "pending": self.pending,
             "unlearned": self.unlearned,
             "late": self.late,
@@ -261,7 +275,7 @@ class ServedModel:
         pending, unlearned, late = told["pending"], told["unlearned"], told["late"]
         self.learner, self.account = learner, account
         self.applied = self.saved = told["applied_seq"]
-        self.hash = bytes.fromhex(told["hash"]) if "hash" in told else self.hash
+        self.crc = told["crc"]
         self.pending, self.unlearned, self.late = pending, unlearned, late
 
 

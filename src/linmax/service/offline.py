@@ -12,15 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from linmax.service import log_reading
-from linmax.service.chain import name_hash
 from linmax.service.environment import agree, environment, same_versions, versions
-from linmax.service.log import EventLog
-from linmax.service.log_reading import SKIPPED, Damaged
-from linmax.service.log_rows import ASKS, LABEL, LEARN, WANTS, Guess, ModelRow, Place
-from linmax.service.log_upkeep import purge
+from linmax.service.log import ASKS, LABEL, LEARN, SKIPPED, WANTS, Damaged, EventLog, ModelRow
 from linmax.service.model import ServedModel
-from linmax.service.packing import CLASS
+from linmax.service.pipeline import Guess
 from linmax.service.replay import replay
 from linmax.service.snapshots import SNAPSHOT, Snapshots, belongs
 from linmax.util import files
@@ -110,7 +105,7 @@ def skip(data: Path, name: str, seq: int) -> str:
             if reached >= seq:
                 path.unlink()
         log.begin()
-        log.run("INSERT OR REPLACE INTO answers VALUES (?,NULL,?,NULL)", (seq, SKIPPED))
+        log.run("INSERT OR REPLACE INTO answers VALUES (?,NULL,?)", (seq, SKIPPED))
         log.commit()
     return f"event {seq} of {name} is skipped; the model follows from the other events"
 
@@ -125,7 +120,7 @@ def delete(data: Path, name: str) -> str:
         more = True
         while more:
             log.begin()
-            more = purge(log, 10_000) > 0
+            more = log.purge(10_000) > 0
             log.commit()
         Snapshots(data / "snapshots").remove(number)
     return f"model {name} is deleted"
@@ -147,13 +142,13 @@ def exported(data: Path, model: str | None, since: int) -> Iterator[dict[str, An
     """Every event after a sequence number, of one model or of all."""
     with opened(data) as log:
         number = None if model is None else _row(log, model).number
-        while events := log_reading.export(log, since, number, ROWS_AT_ONCE):
+        while events := log.export(since, number, ROWS_AT_ONCE):
             yield from events
             since = events[-1]["seq"]
 
 
 def verify(data: Path) -> Findings:
-    """Replay every model from its first event, and compare hashes, names, answers and snapshots, bit by bit.
+    """Replay every model from its first event, and compare checksums, answers and snapshots, bit by bit.
 
     Where another processor or another version has learned, states are compared within a tolerance.
     """
@@ -189,7 +184,6 @@ class _Verified:
 
     def run(self, report: Findings) -> None:
         row, model = self.row, ServedModel(self.row)
-        self._check_names()
         begin = ""
         if row.kept:  # the first events are gone, and the oldest snapshot stands for them
             seq, told, arrays = self.states.pop(0)
@@ -204,11 +198,11 @@ class _Verified:
         if self.different:
             found = " and ".join(f"{count} {kind}" for kind, count in self.different.items())
             same = f"the same but for {found}: {self._reason()}"
-        told_hash = "the running hash fits" if model.hash == row.hash else "the running hash does not fit"
+        fits = "fits" if model.crc == row.crc else "does not fit"
         report.add(
             f"{row.name}: {trials} trials replayed{begin}, {self.answers} answers and {len(self.states)} snapshots are "
-            f"{same}, {told_hash}",
-            good=model.hash == row.hash,
+            f"{same}, the running checksum {fits}",
+            good=model.crc == row.crc,
         )
 
     def _compare_state(self, seq: int, told: dict[str, Any], arrays: Any, model: ServedModel) -> None:
@@ -231,21 +225,11 @@ class _Verified:
             return f"{found[-1]} learned some of them, and may learn differently"
         return "replayed on a different processor, differences within tolerance"
 
-    def _check_names(self) -> None:
-        found = 0
-        for kind, texts in enumerate(self.row.names.texts):
-            for number, name in enumerate(texts):
-                found ^= name_hash(kind, number, name)
-        if found != self.row.named:
-            raise ValueError("the names do not fit their hash: the log is damaged")
-
     def _compare(self, seq: int, predicted: Guess, fault: str | None) -> None:
         stored = self.log.run("SELECT predicted, fault FROM answers WHERE seq = ?", (seq,)).get
         if stored is None:
             return  # it was not yet written down
-        told: Guess = stored[0]
-        if stored[0] is not None:
-            told = Place(stored[0]) if isinstance(predicted, Place) else self.row.names.texts[CLASS][stored[0]]
+        told = stored[0]
         if stored[1] == SKIPPED:
             self.skipped = True  # later answers came from a model that had learned it
         if not self.skipped and (told, stored[1]) != (predicted, fault):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from linmax.service import bodies, views
-from linmax.service.events import stream_events
 from linmax.service.export import stream_export
 from linmax.service.handlers import (
     answer_trial,
@@ -19,8 +18,6 @@ from linmax.service.handlers import (
     health,
     list_models,
     list_waiting,
-    log_in,
-    log_out,
     metrics_text,
     no_answer,
     openapi_description,
@@ -31,8 +28,8 @@ from linmax.service.handlers import (
     send_snapshot,
     show_curve,
     show_model,
+    show_news,
     show_panel,
-    show_session,
     show_trial,
     show_weights,
 )
@@ -121,9 +118,9 @@ OPERATIONS: list[Operation] = [
         ),
     ),
     Operation(
-        "stream", "GET", f"{MODEL}/events", "predict", "News of a model as server-sent events",
-        no_answer, refuses=(404, 503), kind="text/event-stream", stream=stream_events, cost=10,
-        query=(("after", {**COUNT_SCHEMA, "maximum": 2**53}, "only points beyond this trial"),),
+        "news", "GET", f"{MODEL}/news", "predict", "Figures, new points of the curve, weights and errors, for the page",
+        show_news, None, views.News, refuses=(404, 503),
+        query=(("after", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only points beyond this trial"),),
     ),
     Operation(
         "snapshot", "GET", f"{MODEL}/snapshot", "admin", "The model as a file that linmax.Learner.load reads",
@@ -156,9 +153,6 @@ OPERATIONS: list[Operation] = [
     Operation("health", "GET", "/health", "", "Whether the process is alive", health, None, views.Status),
     Operation("ready", "GET", "/ready", "", "Whether requests are taken", ready, None, views.Ready, refuses=(503,)),
     Operation("metrics", "GET", "/metrics", "predict", "Figures for Prometheus", metrics_text, kind="text/plain"),
-    Operation("session", "GET", "/v1/session", "", "Whose cookie this is", show_session, None, views.SessionView),
-    Operation("logIn", "POST", "/v1/session", "predict", "A cookie for the page", log_in, status=204),
-    Operation("logOut", "DELETE", "/v1/session", "", "Give the cookie up", log_out, status=204),
     Operation("openapi", "GET", "/openapi.json", "", "This description", openapi_description, None, dict[str, Any]),
     Operation("page", "GET", "/", "", "The page", page_index, kind="text/html"),
     Operation("part", "GET", "/static/{name}", "", "A part of the page", page_part, refuses=(404,), kind="*/*"),

@@ -20,12 +20,10 @@ from typing import Any
 
 import msgspec
 
-from linmax.service.log import EventLog
-from linmax.service.log_file import DiskFull, StorageFailed
-from linmax.service.log_rows import Event, Guess
+from linmax.service.log import DiskFull, Event, EventLog, Label, StorageFailed
 from linmax.service.refusals import Refusal
 
-__all__ = ["SLICE", "Entry", "Pipeline"]
+__all__ = ["SLICE", "Entry", "Guess", "Pipeline"]
 
 logger = logging.getLogger("linmax.service")
 
@@ -34,6 +32,7 @@ SLICE = 0.002  # seconds of work on events before other requests get a turn
 STORAGE_FAILED = 74  # exit status, EX_IOERR
 
 Write = Callable[[EventLog], Event]
+Guess = Label | bool | None  # what was predicted, or whether a label is wanted
 Answered = tuple[int, int, Guess, str | None]  # model, seq, what was predicted or drawn, why it cannot be learned
 
 
@@ -303,8 +302,7 @@ class Pipeline:
             call.result = error
 
     def _write_answers(self, batch: _Batch) -> None:
-        for model in {answer[0] for answer in batch.answers}:
-            self._log.write_answers(model, [answer[1:] for answer in batch.answers if answer[0] == model])
+        self._log.write_answers([answer[1:] for answer in batch.answers if answer[0] in self._log.models])
 
     def _checkpoint(self) -> None:
         try:

@@ -112,10 +112,7 @@ class Resource:
         if app.gate.open and not LOOPBACK.fullmatch(headers.get(b"host", b"")):  # no other site reaches in by DNS
             raise Refusal(403, "without keys only this machine is served; the Host header names another")
         if operation.scope:
-            safe = operation.method == "GET"
-            key = app.gate.admit(
-                headers.get(b"authorization", b""), headers.get(b"cookie", b""), operation.scope, safe=safe
-            )
+            key = app.gate.admit(headers.get(b"authorization", b""), operation.scope)
         return key
 
     def _decode(self, operation: Operation, headers: dict[bytes, bytes], content: Content, key: Key | None) -> Any:

@@ -17,15 +17,12 @@ import msgspec
 from linmax.service.bodies import NewModel
 from linmax.service.environment import environment
 from linmax.service.folder import flush_folder, private_folder
-from linmax.service.housekeeping import Housekeeping
 from linmax.service.ids import Ids
-from linmax.service.log import EventLog
-from linmax.service.log_file import DiskFull
-from linmax.service.log_reading import Damaged
-from linmax.service.log_rows import Budget, Event, Guess, ModelRow, unstored_row
-from linmax.service.log_store import BACKUP_NOTE
+from linmax.service.log import BACKUP_NOTE, Damaged, DiskFull, Event, EventLog, Instance, Label, ModelRow
+from linmax.service.maintenance import Maintenance
 from linmax.service.model import UNFIT, ServedModel
-from linmax.service.pipeline import Entry, Pipeline
+from linmax.service.names import Budget, KnownNames
+from linmax.service.pipeline import Entry, Guess, Pipeline
 from linmax.service.refusals import Refusal
 from linmax.service.replay import Interrupted, replay
 from linmax.service.settings import ServiceSettings
@@ -79,14 +76,14 @@ class Service:
         self.log = EventLog(settings.data / "log.sqlite", vfs=vfs, wait=LOCK_SECONDS)
         (settings.data / BACKUP_NOTE).unlink(missing_ok=True)  # from now on it goes on by itself, with a WAL of its own
         flush_folder(settings.data)
-        self.log.budget = Budget(*settings.budgets, self.log.models.values)
+        self.budget = Budget(*settings.budgets, lambda: self.models.values())
         self.snapshots = Snapshots(settings.data / "snapshots")
         self.ids = Ids(self.log.at)
         self.models: dict[str, ServedModel] = {}
         self.quarantined: dict[str, Quarantined] = {}
         self.incidents: list[str] = []
         self.trials = TrialOperations(self)
-        self.house = Housekeeping(self)
+        self.house = Maintenance(self)
         self.ready = False
         self.stopping = asyncio.Event()
         self.replayed = 0
@@ -155,6 +152,7 @@ class Service:
                 self.snapshots.restore(model, self.log)
                 model.probe()
                 self.replayed += replay(model, self.log, self._noting(row.number), stopping=self.stopping.is_set)
+                model.names, model.nbytes = KnownNames(model.learner), model.measure()
             except Interrupted:
                 raise
             except Exception as error:  # whatever it is, it concerns this model alone
@@ -226,13 +224,13 @@ class Service:
         del description["name"]
         began = time.process_time()
         try:  # what is impossible is refused before anything is stored
-            work = self._creator.submit(_tried, unstored_row(body.name, description))
-            trial = await asyncio.wrap_future(work)
+            work = self._creator.submit(_try_out, ModelRow(0, body.name, description, 0))
+            await asyncio.wrap_future(work)
         except UNFIT as error:
             raise Refusal(422, str(error), field="learner") from None
         if time.process_time() - began > LOADING_SECONDS:
             self._loaded()
-        row = await self.pipeline.call(lambda log: log.create(body.name, description, trial.footprint()))
+        row = await self.pipeline.call(lambda log: log.create(body.name, description))
         model = self.models[body.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
@@ -259,6 +257,12 @@ class Service:
         await self.house.deleted(found.number)
         logger.info("model %s deleted", name)
 
+    def admit(self, model: ServedModel, instance: Instance, label: Label | None) -> None:
+        """Take the new names of a trial, or refuse them; in the writer's thread."""
+        new = model.names.new_in(instance, label)
+        if new is not None:
+            self.budget.admit(model, new)
+
     def _apply(self, entry: Entry) -> None:
         """Called by the pipeline, in order, with what is on stable storage."""
         event, model = entry.outcome, entry.model
@@ -275,11 +279,9 @@ class Service:
             entry.outcome = Refusal(422, message, field=model.options.kind)
 
 
-def _tried(row: ModelRow) -> ServedModel:
+def _try_out(row: ModelRow) -> None:
     """Try a model out, so that all code that it needs is compiled."""
-    trial = ServedModel(row)
-    trial.warm_up()
-    return trial
+    ServedModel(row).warm_up()
 
 
 def _is_request_for(model: ServedModel, body: NewModel) -> bool:

@@ -16,16 +16,16 @@ from linmax.service import bodies
 from linmax.service.instances import instance_of
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.refusals import Refusal
-from linmax.service.weighing import WeightsView
+from linmax.service.weighing import NO_WEIGHTS, WeightsView
 
 __all__ = [
     "CurveView",
     "ExplanationView",
     "Models",
+    "News",
     "PanelView",
     "Ranking",
     "Ready",
-    "SessionView",
     "Status",
     "Summary",
     "TrialView",
@@ -38,12 +38,12 @@ __all__ = [
     "news",
     "panel",
     "ranking",
-    "reached",
     "summary",
     "weights",
 ]
 
-PAST_POINTS = 500  # of the past, sent when a stream begins
+PAGE_POINTS = 500  # of the curve, sent at a time
+PAGE_WEIGHTS = 40
 
 
 class Status(Struct, kw_only=True):
@@ -161,11 +161,19 @@ class TrialView(Struct, kw_only=True):
     events: list[dict[str, Any]]
 
 
-class SessionView(Struct, kw_only=True):
-    """Whether keys are needed, and the name of the key behind the cookie."""
+class News(Struct, kw_only=True):
+    """Figures of a model, the points of its curve beyond a trial, its largest weights, and recent errors."""
 
-    keys: bool
-    key: str | None
+    model: int
+    after: int
+    trials: int
+    mistakes: int
+    pending: int
+    points: list[list[int | None]]
+    weights: WeightsView
+    bound: Bound | None
+    latency: dict[str, float] | None
+    errors: list[dict[str, Any]]
 
 
 class CurveView(Struct, kw_only=True):
@@ -275,31 +283,27 @@ def bound(model: ServedModel) -> Bound | None:
     return None if found is None else Bound(constant=found[0], slope=found[1])
 
 
-def reached(model: ServedModel, last: str, after: int) -> int:
-    """The trial after which a stream continues: from the id of the last event seen, if it was of this model."""
-    number, _, trials = last.partition(".")
-    if number.isdigit() and trials.isdigit() and len(trials) < 17 and int(number) == model.number:
-        after = int(trials)
-    return after if after <= model.account.trials else 0
-
-
-def news(
-    model: ServedModel, after: int, bars: WeightsView, latency: dict[str, float] | None, errors: list[Any]
-) -> dict[str, Any]:
-    """The news that a stream sends."""
+async def news(model: ServedModel, after: int, latency: dict[str, float] | None, errors: list[Any]) -> News:
+    """Collect what the page shows, beyond a trial; from the first one if there are not as many."""
+    try:
+        largest = await model.weighing.largest(model.learner, model.applied, PAGE_WEIGHTS)
+    except ValueError:  # it has none to show
+        largest = NO_WEIGHTS
     account = model.account
-    return {
-        "model": model.number,
-        "after": after,
-        "trials": account.trials,
-        "mistakes": account.mistakes,
-        "pending": model.pending,
-        "points": curve(model, after, PAST_POINTS).points,
-        "weights": bars,
-        "bound": bound(model),
-        "latency": latency,
-        "errors": errors,
-    }
+    after = after if after <= account.trials else 0
+    shown = curve(model, after, PAGE_POINTS)
+    return News(
+        model=model.number,
+        after=after,
+        trials=account.trials,
+        mistakes=account.mistakes,
+        pending=model.pending,
+        points=shown.points,
+        weights=largest,
+        bound=shown.bound,
+        latency=latency,
+        errors=errors,
+    )
 
 
 def model_file(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:

@@ -18,7 +18,7 @@ from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.weights import WeightArrays
 from linmax.service.bodies import Label
-from linmax.service.packing import Instance
+from linmax.service.log import Instance
 
 __all__ = ["NO_WEIGHTS", "Weight", "WeightsCache", "WeightsView"]
 

@@ -1,9 +1,10 @@
-// Shows one model at a time. The stream tells where each piece begins and ends, so that nothing is drawn twice or missed.
+// Shows one model at a time. Each answer tells where its points begin and end, so that nothing is drawn twice or missed.
 "use strict";
 
 const MOST_POINTS = 4000;
 const MODELS_SECONDS = 5;
 const RATE_SECONDS = 2;
+const POLL_SECONDS = 0.5;
 
 const at = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en");
@@ -11,7 +12,6 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 let known = []; // the models, as told last
 let chosen = null; // the name of the model shown
-let stream = null;
 let plot = null;
 let data = [[], [], [], []]; // trials, served, plurality, best voter
 let reached = { model: null, trials: 0 };
@@ -23,7 +23,7 @@ let speed = null; // { time, trials } a moment ago
 async function refresh() {
   let answer;
   try {
-    answer = await fetch("/v1/models");
+    answer = await ask("/v1/models");
   } catch {
     say("lost", "the server does not answer; trying again");
     return;
@@ -39,12 +39,9 @@ async function refresh() {
   const told = await answer.json();
   known = told.models;
   showAlarm("quarantine", "quarantined", told.quarantined.map((model) => `${model.name}: ${model.reason}`));
-  const ready = await fetch("/ready");
+  const ready = await ask("/ready");
   if (ready.ok) showAlarm("incidents", "happened", (await ready.json()).incidents);
-  if (at("leave").hidden) {
-    const session = await (await fetch("/v1/session")).json();
-    at("leave").hidden = session.key === null;
-  }
+  at("leave").hidden = sessionStorage.getItem("key") === null;
   at("login").hidden = true;
   at("board").hidden = false;
   listModels(known);
@@ -104,8 +101,6 @@ function showCount(name, { mistakes, trials }) {
 
 function choose(name) {
   chosen = name;
-  stream?.close();
-  stream = null;
   forget();
   at("model").hidden = name === null;
   for (const button of at("models").querySelectorAll("button")) {
@@ -117,7 +112,7 @@ function choose(name) {
   }
   at("model-title").textContent = name;
   showLearner();
-  listen();
+  poll();
 }
 
 function forget() {
@@ -133,20 +128,37 @@ function forget() {
   at("curve").hidden = true;
 }
 
-// -- the stream -------------------------------------------------------------------------------------------
+// -- news of the model --------------------------------------------------------------------------------------
 
-function listen() {
-  const path = `/v1/models/${encodeURIComponent(chosen)}/events`;
-  const source = stream = new EventSource(`${path}?after=${reached.trials}`);
-  source.onopen = () => say("live", "live");
-  source.onmessage = (message) => take(JSON.parse(message.data));
-  source.onerror = () => {
+function ask(path) {
+  const key = sessionStorage.getItem("key"); // of this tab alone, until it is closed
+  return fetch(path, key === null ? {} : { headers: { Authorization: `Bearer ${key}` } });
+}
+
+async function poll() {
+  const name = chosen;
+  if (name === null) return;
+  let answer;
+  try {
+    answer = await ask(`/v1/models/${encodeURIComponent(name)}/news?after=${reached.trials}`);
+  } catch {
     say("lost", "the connection is lost; trying again");
-    if (source.readyState === EventSource.CLOSED && source === stream) {
-      // The browser tries again by itself only while the server answers as expected.
-      setTimeout(() => { if (source === stream) listen(); }, 1000);
-    }
-  };
+    return;
+  }
+  if (name !== chosen) return; // another model was chosen meanwhile
+  if (answer.status === 401 || answer.status === 403) showLogin();
+  else if (!answer.ok) say("lost", "the connection is lost; trying again");
+  else {
+    const news = await answer.json();
+    if (name !== chosen) return;
+    say("live", "live");
+    take(news);
+  }
+}
+
+async function keepPolling() {
+  await poll();
+  setTimeout(keepPolling, 1000 * POLL_SECONDS);
 }
 
 function take(news) {
@@ -319,8 +331,7 @@ function cell(tag, words) {
 // -- keys -------------------------------------------------------------------------------------------------
 
 function showLogin() {
-  stream?.close();
-  stream = null;
+  chosen = null;
   at("board").hidden = true;
   at("leave").hidden = true;
   if (at("login").hidden) {
@@ -332,20 +343,21 @@ function showLogin() {
 
 at("login").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const answer = await fetch("/v1/session", { method: "POST", headers: { Authorization: `Bearer ${at("key").value}` } });
+  sessionStorage.setItem("key", at("key").value);
   at("key").value = "";
+  const answer = await ask("/v1/models");
   if (!answer.ok) {
+    sessionStorage.removeItem("key");
     at("login-error").textContent = (await answer.json()).error.message;
     return;
   }
   at("login-error").textContent = "";
-  at("leave").hidden = false;
   chosen = null;
   await refresh();
 });
 
 at("leave").addEventListener("click", async () => {
-  await fetch("/v1/session", { method: "DELETE" });
+  sessionStorage.removeItem("key");
   await refresh();
 });
 
@@ -358,5 +370,6 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 });
 at("first").textContent = `curl -H 'Content-Type: application/json' ${location.origin}/v1/models -d '{"name": "spam", "learner": "winnow(1.1)"}'`;
 refresh();
+keepPolling();
 setInterval(refresh, 1000 * MODELS_SECONDS);
 setInterval(showRate, 1000 * RATE_SECONDS);

@@ -1,4 +1,4 @@
-"""Upkeep while the service runs: snapshots, predictions that expire, retention, backups, what was deleted.
+"""Upkeep while the service runs: snapshots, predictions that expire, retention, what was deleted.
 
 Each duty is tried again if it fails: the failure is counted and logged, and the others go on.
 """
@@ -15,10 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.service.backup import LiveBackup, answered_requests, taken_request
 from linmax.service.log import EventLog
-from linmax.service.log_reading import waiting
-from linmax.service.log_upkeep import cut, cut_point, drop, give_back, purge
 from linmax.service.model import ServedModel
 from linmax.service.snapshots import SNAPSHOT, SNAPSHOTS_KEPT, belongs
 from linmax.util import files
@@ -26,7 +23,7 @@ from linmax.util import files
 if TYPE_CHECKING:
     from linmax.service.service import Service
 
-__all__ = ["Housekeeping"]
+__all__ = ["Maintenance"]
 
 logger = logging.getLogger("linmax.service")
 
@@ -35,7 +32,7 @@ EXPIRED = 100  # predictions forgotten at a time
 UPKEEP_PAUSE = 4.0  # times as long as a slice of upkeep took, before the next one
 
 
-class Housekeeping:
+class Maintenance:
     """The duties of one service."""
 
     def __init__(self, service: Service) -> None:
@@ -46,13 +43,11 @@ class Housekeeping:
         self._task: asyncio.Task[None] | None = None
         self._saving = asyncio.Lock()
         self._last_saved = time.monotonic()
-        self._cutting = asyncio.Lock()  # held while events are removed, or copied
         self._cut_at: dict[int, int] = {}  # the snapshot at which each model was cut last
-        self.backed_up = 0.0
         self._purging = True  # an earlier run may have stopped in the middle
 
     def begin(self) -> None:
-        """Keep house from now on."""
+        """Start the maintenance tasks."""
         self._last_saved = time.monotonic()
         self._task = asyncio.create_task(self._rounds())
 
@@ -71,12 +66,10 @@ class Housekeeping:
 
     def _duties(self) -> dict[str, Callable[[], Awaitable[Any]]]:
         return {
-            "footprints": self._measure,
             "snapshots": self._save_due,
             "expiry": self._expire,
             "purge": self._purge,
             "retention": self._retain,
-            "backup": self._back_up,
         }
 
     async def _attempt(self, name: str, duty: Callable[[], Awaitable[Any]]) -> None:
@@ -98,13 +91,6 @@ class Housekeeping:
             began = time.monotonic()
             more = await self.service.pipeline.call(work)
             await asyncio.sleep(max(0.005, UPKEEP_PAUSE * (time.monotonic() - began)))
-
-    async def _measure(self) -> None:
-        """Find out how models grow that were there before this start."""
-        for model in list(self.service.models.values()):
-            row = self.service.log.models.get(model.number)
-            if row is not None and row.footprint is None:
-                row.footprint = await asyncio.to_thread(model.footprint)
 
     # -- snapshots ------------------------------------------------------------------------------------
 
@@ -142,7 +128,9 @@ class Housekeeping:
             expire, more = model.options.expire, True
             while expire is not None and more:
                 number = model.number
-                found = await self.service.pipeline.call(partial(waiting, number=number, after=0, most=EXPIRED))
+                found = await self.service.pipeline.call(
+                    partial(EventLog.waiting, number=number, after=0, most=EXPIRED)
+                )
                 oldest = time.time_ns() // 1_000_000 - 1000.0 * expire
                 ids = [row["id"] for row in found if row["at"] < oldest]
                 more = len(ids) == EXPIRED
@@ -163,13 +151,13 @@ class Housekeeping:
             return
         self._purging = False  # a model that is deleted from now on sets it again
         try:
-            await self._gently(lambda log: purge(log) > 0)
-            await self._gently(give_back)
+            await self._gently(lambda log: log.purge() > 0)
+            await self._gently(EventLog.give_back)
         except Exception:
             self._purging = True
             raise
 
-    # -- retention and backup -------------------------------------------------------------------------
+    # -- retention ------------------------------------------------------------------------------------
 
     async def _retain(self) -> None:
         """Cut the logs behind the snapshots, as far as the operator wants it."""
@@ -179,8 +167,7 @@ class Housekeeping:
         for model in list(self.service.models.values()):
             saved = model.saved
             if self._cut_at.get(model.number) != saved:
-                async with self._cutting:
-                    await self._cut(model)
+                await self._cut(model)
                 self._cut_at[model.number] = saved
 
     async def _cut(self, model: ServedModel) -> None:
@@ -191,38 +178,20 @@ class Housekeeping:
             return
         seconds = settings.keep_seconds
         since = None if seconds is None else int(time.time() * 1000 - seconds * 1000)
-        point = await call(lambda log: cut_point(log, number, found[-1][0], settings.keep_events, since))
+        point = await call(lambda log: log.cut_point(number, found[-1][0], settings.keep_events, since))
         if point <= service.log.models[number].kept:
             return
         for seq, path in found:  # what stands for the events must be whole, and of this history
             told, _ = await asyncio.to_thread(files.read, path, SNAPSHOT)
             if not await call(partial(_is_own, told=told, seq=seq, number=number)):
                 raise ValueError(f"snapshot {path.name} is not part of this log's history")
-        await call(lambda log: cut(log, number, point))
+        await call(lambda log: log.cut(number, point))
         position: int | None = 0
         while position is not None:
             began = time.monotonic()
-            position = await call(partial(drop, number=number, after=position))
+            position = await call(partial(EventLog.drop, number=number, after=position))
             await asyncio.sleep(UPKEEP_PAUSE * (time.monotonic() - began))
-        await self._gently(give_back)
-
-    async def _back_up(self) -> None:
-        """Make the backups that were asked for."""
-        service = self.service
-        taken = await asyncio.to_thread(taken_request, service.settings.data)
-        if taken is None:
-            return
-        request, target = taken
-        call = partial(service.pipeline.call, outside=True)
-        try:
-            async with self._cutting:
-                told = await LiveBackup(service.settings.data, target, call).run(rest=1.0)
-        except Exception as error:
-            await asyncio.to_thread(answered_requests, request, str(error), done=False)
-            raise
-        self.backed_up = time.time()
-        await asyncio.to_thread(answered_requests, request, told, done=True)
-        logger.info("backup: %s", told)
+        await self._gently(EventLog.give_back)
 
 
 def _is_own(log: EventLog, *, told: Mapping[str, Any], seq: int, number: int) -> bool:
