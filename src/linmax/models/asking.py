@@ -64,7 +64,7 @@ EXPLORE = 0.05  # share of instances at which a voter from outside the panel is 
 STALE = 0.1  # growth of the trials after which panels are compared again
 TRIED = 8.0  # recent questions after which a voter that is more accurate than the panel may join it
 GAIN_ERRORS = 1.0  # standard errors by which it must be more accurate; one that joins by chance leaves again
-WHETHER, WHOM = 1, 4  # streams of draws
+OCCASION, OUTSIDER = 1, 4  # streams of draws
 ALL_SIZES_TRIED = 12  # voters up to which every panel size is compared
 COMPARED_TRIALS = 1000  # trials on which panels are compared
 LEAST_SHARE = 1e-12  # smallest probability whose logarithm is taken
@@ -91,7 +91,7 @@ WORTH = 2.5  # tolerances that a call should gain
 
 
 def read_costs(costs: Any, voters: Sequence[Any]) -> np.ndarray:
-    """What asking each voter costs, 1 by default; checked."""
+    """Return what asking each voter costs, 1 by default; checked."""
     if costs is None:
         return np.ones(len(voters))
     if not isinstance(costs, Mapping):
@@ -119,19 +119,19 @@ def read_share(name: str, value: Any) -> float:
 
 
 class Choice(NamedTuple):
-    """What the few are chosen by."""
+    """Tolerance and costs by which the few are chosen."""
 
     tolerance: float
     costs: tuple[float, ...] | None  # of the voters that there were; 1 each if None
 
     @classmethod
     def read(cls, tolerance: float, costs: Mapping[Any, Any] | None, voters: Sequence[Any]) -> Choice:
-        """The choice, checked."""
+        """Return the choice, checked."""
         prices = tuple(read_costs(costs, voters).tolist())
         return cls(tolerance, None if costs is None else prices)
 
     def prices(self, count: int) -> np.ndarray:
-        """The costs of so many voters; whoever has joined since costs 1."""
+        """Return the costs of ``count`` voters; one that has joined since costs 1."""
         given = () if self.costs is None else self.costs[:count]
         return np.concatenate([given, np.ones(count - len(given))])
 
@@ -151,7 +151,7 @@ def keep_trials(
     lately: np.ndarray,
     ever: np.ndarray,
 ) -> None:
-    """Count who was right, and keep the trials in which voters were asked as usual."""
+    """Count right votes, and keep the trials in which voters were asked as usual."""
     voters = votes.shape[1]
     for t in range(labels.size):
         count = 0
@@ -175,7 +175,7 @@ def keep_trials(
 
 
 class Recent:
-    """A ring of trials in which voters were asked as usual, and how often each voter was right lately.
+    """A ring of trials in which voters were asked as usual, and the recent accuracy of each voter.
 
     Votes and labels are the numbers of classes; -1 is silence. A trial in which fewer than half
     the usual number of voters were asked is passed over; unless all have been so for long. Who is asked and abstains is
@@ -193,7 +193,7 @@ class Recent:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it, by name."""
+        """State arrays by name."""
         size = int(self.marks[SIZE])
         return {
             "votes": self.votes[:size],
@@ -207,7 +207,7 @@ class Recent:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Recent:
-        """What `arrays` gave."""
+        """Restore from `arrays`."""
         found = cls()
         for name, array in arrays.items():
             setattr(found, name, int(array[0]) if name == "told" else array.copy())
@@ -215,7 +215,7 @@ class Recent:
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Recent, np.ndarray, np.ndarray]], voters: int) -> Recent:
-        """The latest trials of several, as many of each, with the places of its voters and classes among all."""
+        """Join the latest trials of several, equally many of each, given the places of its voters and classes."""
         found = cls(voters)
         for recent, there, classes in parts:
             votes, labels = (rows[-(RECENT_TRIALS // len(parts)) :] for rows in recent.rows())
@@ -231,7 +231,7 @@ class Recent:
         return found
 
     def add(self, votes: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> None:
-        """Take in trials; voters may have joined at the right."""
+        """Add trials; voters may have joined at the right."""
         if not len(labels):
             return
         self._widen(votes.shape[1])
@@ -250,7 +250,7 @@ class Recent:
             self.ever = np.pad(self.ever, (0, missing))
 
     def _make_room(self, trials: int) -> None:
-        """For so many more trials, as far as they are kept."""
+        """Allocate rows for more trials, up to `RECENT_TRIALS`."""
         there, wanted = len(self.labels), min(RECENT_TRIALS, int(self.marks[SIZE]) + trials)
         if wanted > there:
             more = min(RECENT_TRIALS, max(wanted, 2 * there, FIRST_ROOM)) - there
@@ -258,7 +258,7 @@ class Recent:
             self.labels = np.pad(self.labels, (0, more))
 
     def note(self, votes: np.ndarray, asked: np.ndarray, label: int) -> None:
-        """Count who was right in one trial that is not kept."""
+        """Count right votes in one trial that is not kept."""
         self._widen(len(votes))
         there = np.flatnonzero(asked)
         self.told += 1
@@ -270,26 +270,26 @@ class Recent:
 
     @property
     def enough(self) -> bool:
-        """Whether there are trials to choose a few of the voters by."""
+        """True if there are enough trials to choose a few of the voters."""
         return bool(self.marks[SIZE] >= FEWEST_COMPARED)
 
     def rows(self, voters: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Votes of at least so many voters, and labels, the oldest first."""
+        """Return votes, padded to ``voters`` columns, and labels, the oldest first."""
         size = int(self.marks[SIZE])
         order = (int(self.marks[NEXT]) - size + np.arange(size)) % RECENT_TRIALS
         missing = max(0, voters - self.votes.shape[1])
         return np.pad(self.votes[order], ((0, 0), (0, missing)), constant_values=-1), self.labels[order]
 
     def heard_lately(self, voters: int) -> np.ndarray:
-        """(2, voters): how often each voter was right of late, and how often it was asked; the latest counts most."""
+        """Return (2, voters) decayed counts: right votes of each voter, and how often it was asked."""
         return np.pad(self.lately, ((0, 0), (0, max(0, voters - self.lately.shape[1]))))
 
     def asked_ever(self, voters: int) -> np.ndarray:
-        """How often each voter has been asked."""
+        """Return how often each voter has been asked."""
         return np.pad(self.ever, (0, max(0, voters - len(self.ever))))
 
     def accuracy_lately(self, voters: int = 0) -> np.ndarray:
-        """How often each voter was right of late, of the trials in which it was asked; shy of extremes."""
+        """Return the recent accuracy of each voter, smoothed toward 1/2."""
         right, asked = self.heard_lately(voters)
         return np.asarray((right + 1.0) / (asked + 2.0))
 
@@ -299,7 +299,7 @@ class Recent:
 
 @dataclass(frozen=True)
 class PanelLine:
-    """The first so many voters, what they cost for each trial, and how often they are right alone.
+    """A panel of the first voters, its cost for each trial, and its accuracy alone.
 
     ``behind`` is how much more often all voters are right on the same trials, and ``error`` the standard error of that.
     """
@@ -313,7 +313,7 @@ class PanelLine:
 
 @dataclass(frozen=True)
 class VoterPanels:
-    """What `VoteFusion.panel` and `Learner.panel` return: a line for each number of voters tried, the fewest first."""
+    """Result of `VoteFusion.panel` and `Learner.panel`: a line for each panel size tried, the smallest first."""
 
     lines: tuple[PanelLine, ...]
     trials: int
@@ -328,7 +328,7 @@ class VoterPanels:
         return self.lines[place]
 
     def enough(self, tolerance: float = 0.002) -> PanelLine:
-        """The fewest voters that give up no more than ``tolerance``, as far as these trials can tell."""
+        """Return the smallest panel that gives up no more than ``tolerance``, estimated on these trials."""
         return self.lines[enough(self.lines, tolerance)]
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -346,12 +346,12 @@ class VoterPanels:
 
 
 def numbers_tried(n: int) -> list[int]:
-    """How many of n voters are compared: every number up to `ALL_SIZES_TRIED`, then some, and all."""
+    """Return the panel sizes compared: every size up to `ALL_SIZES_TRIED`, then some, and n."""
     return sorted({*range(1, min(ALL_SIZES_TRIED, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
 
 
 def latest_rows(rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The latest of these votes and labels, as many as are compared; refused if there are hardly any."""
+    """Return the latest `COMPARED_TRIALS` votes and labels; raise ValueError if there are fewer than two."""
     votes, labels = (block[-COMPARED_TRIALS:] for block in rows)
     if len(labels) < 2:
         raise ValueError(
@@ -368,12 +368,12 @@ def panel_of(
     names: Sequence[Any],
     thresholds: bool,
 ) -> VoterPanels:
-    """Run the learner afresh, with thresholds or without, on the votes of the first m voters in this order."""
+    """Run a new learner, with thresholds or without, on the votes of the first m voters in this order."""
     votes, labels = latest_rows(rows)
     size, n = len(labels), len(order)
     numbers = numbers_tried(n)
     right = {m: _right(learner, votes[:, order[:m]], labels, thresholds) for m in numbers}
-    late = slice(size // 5, None)  # when they have learned something
+    late = slice(size // 5, None)  # after a warm-up
     lines = []
     for m in numbers:
         behind = right[n][late].astype(float) - right[m][late]
@@ -399,7 +399,7 @@ def _right(learner: Any, votes: np.ndarray, labels: np.ndarray, thresholds: bool
 
 
 def enough(lines: Sequence[PanelLine], tolerance: float) -> int:
-    """The first line that is behind the best by no more than the tolerance and one standard error."""
+    """Return the first line that is behind the best by no more than the tolerance and one standard error."""
     best = min(line.behind for line in lines)
     return next(
         i for i, line in enumerate(lines) if line.behind - best <= tolerance + line.error or i + 1 == len(lines)
@@ -410,7 +410,7 @@ def enough(lines: Sequence[PanelLine], tolerance: float) -> int:
 
 
 def stopping_leads(leads: np.ndarray, losses: np.ndarray, costs: np.ndarray, tolerance: float) -> np.ndarray:
-    """The lead at which to stop after each step; that of the last step with any is -inf, and further ones too.
+    """Return the lead at which to stop after each step; -inf at the last step that is needed and beyond.
 
     Parameters
     ----------
@@ -438,7 +438,7 @@ def stopping_leads(leads: np.ndarray, losses: np.ndarray, costs: np.ndarray, tol
         return _chosen(leads, losses, price * prices, orders)
 
     def dearest(errors: float) -> float:
-        """The highest price at which no more is given up than the tolerance and so many standard errors."""
+        """Return the highest price that gives up at most the tolerance and this many standard errors."""
         cheap, dear = CHEAPEST, DEAREST
         for _ in range(HALVINGS):
             price = math.sqrt(cheap * dear)
@@ -455,15 +455,15 @@ def stopping_leads(leads: np.ndarray, losses: np.ndarray, costs: np.ndarray, tol
 def _chosen(
     leads: np.ndarray, losses: np.ndarray, prices: np.ndarray, orders: np.ndarray
 ) -> tuple[np.ndarray, float, float]:
-    """The best leads at these prices of the steps, what is given up in the mean, and the standard error of that."""
+    """Return the best leads at these prices, the mean accuracy given up, and its standard error."""
     trials, steps = leads.shape
     found, lost, paid = np.full(steps, -np.inf), losses[:, -1], np.zeros(trials)
     for step in range(steps - 2, -1, -1):
         here, order = leads[:, step], orders[:, step]
         worse = losses[:, step] - (lost + paid + prices[step + 1])  # by stopping
-        gain = np.concatenate([[0.0], np.cumsum(worse[order])])  # if those that lead least go on
+        gain = np.concatenate([[0.0], np.cumsum(worse[order])])  # if asking continues for those that lead least
         ranked = here[order]
-        gain[1:-1][np.diff(ranked) <= 0.0] = -np.inf  # equal leads have the same fate
+        gain[1:-1][np.diff(ranked) <= 0.0] = -np.inf  # ties stop together
         count = int(gain.argmax())
         if count:
             found[step] = np.inf if count == trials else 0.5 * (ranked[count - 1] + ranked[count])
@@ -480,14 +480,14 @@ def _chosen(
 
 @dataclass
 class Few:
-    """The few, by their places among the voters, and their models, whose classes are those of the model of all."""
+    """Indices of the few voters, and their models, whose classes are those of the model of all voters."""
 
     members: list[int]  # in the order in which they are asked
-    sizes: list[int]  # after so many of them asking may stop
+    sizes: list[int]  # panel sizes after which asking may stop
     leads: np.ndarray  # of the best class, at which it does
-    models: list[ExpertsModel]  # of so many, and of all that joined
-    joined: list[int]  # further voters, that proved better of late at some time
-    risen: list[int]  # those of them that do now: they are asked first
+    models: list[ExpertsModel]  # one for each size; all voters that joined are in each
+    joined: list[int]  # further voters that were recently more accurate at some time
+    risen: list[int]  # those of them that are so now: they are asked first
     choice: list[Any]  # what the members were chosen by: tolerance and costs
     trials: int  # that the model of all had learned from
 
@@ -508,7 +508,7 @@ class Few:
         sizes, of_all = numbers_tried(len(members)), _fitted(whole, votes, given)[1]
         models: list[ExpertsModel] = []
         leads, losses = np.zeros((len(of_all), len(sizes))), np.zeros((len(of_all), len(sizes)))
-        late = slice(len(of_all) // 5, None)  # when they have learned something
+        late = slice(len(of_all) // 5, None)  # after a warm-up
         for step, size in enumerate(sizes):
             model, shares = _fitted(whole, votes[:, members[:size]], given)
             leads[:, step], losses[:, step] = _leads(shares), _given_up(of_all, shares)
@@ -523,11 +523,11 @@ class Few:
         return cls(members[: sizes[-1]], sizes, stops[:count], models[:count], [], [], choice, whole.trials)
 
     def fits(self, whole: Model) -> bool:
-        """Whether the classes are still the same."""
+        """Return whether the classes are still the same."""
         return self.models[0].classes == whole.classes
 
     def rise(self, voters: list[int]) -> None:
-        """Ask these first from now on; whoever is new to the models begins there as one never heard."""
+        """Ask these first from now on; a voter new to the models starts as one that never voted."""
         self.risen = voters
         new = [voter for voter in voters if voter not in self.joined]
         if new:
@@ -536,13 +536,13 @@ class Few:
                 model.grow(replace(model.layout, voters=model.layout.voters + len(new)))
 
     def asked(self, asked: np.ndarray) -> np.ndarray:
-        """Which trials, given who was asked, are for the few: at most one voter besides, of two or more."""
+        """Mark the trials for the few, given which voters were asked: at most one voter from outside, of two or more."""
         own = [*self.members, *self.joined]
         others = np.delete(asked, own, axis=1)
         return np.asarray(asked[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
 
     def next(self, votes: np.ndarray, asked: np.ndarray) -> int | None:
-        """Whom of them to ask next, or None when the answer leads enough."""
+        """Return the voter to ask next, or None when the answer leads by enough."""
         for voter in self.risen:
             if not asked[voter]:
                 return voter
@@ -557,11 +557,11 @@ class Few:
         return self.members[size]
 
     def columns(self, step: int) -> list[int]:
-        """The voters of a model."""
+        """Return the voters of a model."""
         return [*self.members[: self.sizes[step]], *self.joined]
 
     def steps(self, asked: np.ndarray) -> np.ndarray:
-        """Which model each trial is for: that of the fewest voters with all that were asked."""
+        """Return the model for each trial: the smallest one that has all voters that were asked."""
         own = asked[:, self.members]
         last = np.where(own.any(axis=1), own.shape[1] - own[:, ::-1].argmax(axis=1), 1)
         return np.array([bisect_left(self.sizes, size) for size in last.tolist()], np.int64)
@@ -572,7 +572,7 @@ class Few:
         return _experts(votes[:, self.columns(step)], model.classes, bool(model.layout.constant))
 
     def instance(self, votes: np.ndarray, step: int) -> Instances:
-        """The same of one row."""
+        """Return one row of votes as one of the models takes it."""
         return _instances(self.models[step], votes[None, self.columns(step)])
 
     def learn(self, votes: np.ndarray, asked: np.ndarray, label: int) -> int:
@@ -584,7 +584,7 @@ class Few:
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Plain data and arrays."""
-        told: dict[str, Any] = {
+        description: dict[str, Any] = {
             name: getattr(self, name) for name in ("members", "sizes", "joined", "risen", "choice", "trials")
         }
         arrays, headers = {"leads": self.leads}, []
@@ -592,37 +592,39 @@ class Few:
             header, own = model.state()
             headers.append(header)
             arrays |= {f"{step}.{name}": array for name, array in own.items()}
-        return {**told, "models": headers}, arrays
+        return {**description, "models": headers}, arrays
 
     @classmethod
-    def restored(cls, told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Few:
-        """What `state` gave."""
-        blocks: list[dict[str, np.ndarray]] = [{} for _ in told["models"]]
+    def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Few:
+        """Restore from `state`."""
+        blocks: list[dict[str, np.ndarray]] = [{} for _ in description["models"]]
         for name, array in arrays.items():
             step, _, rest = name.partition(".")
             if rest:
                 blocks[int(step)][rest] = array
-        models = [ExpertsModel.from_state(header, own) for header, own in zip(told["models"], blocks, strict=True)]
+        models = [
+            ExpertsModel.from_state(header, own) for header, own in zip(description["models"], blocks, strict=True)
+        ]
         return cls(
-            members=list(told["members"]),
-            sizes=list(told["sizes"]),
+            members=list(description["members"]),
+            sizes=list(description["sizes"]),
             leads=arrays["leads"].copy(),
             models=models,
-            joined=list(told["joined"]),
-            risen=list(told["risen"]),
-            choice=list(told["choice"]),
-            trials=told["trials"],
+            joined=list(description["joined"]),
+            risen=list(description["risen"]),
+            choice=list(description["choice"]),
+            trials=description["trials"],
         )
 
 
 def judged(model: Model, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes predicted for rows of votes, as places, and their leads."""
+    """Return the class numbers predicted for rows of votes, and their leads."""
     answers, table = model.engine.judge(_instances(model, votes), len(votes))
     return answers, _leads(model.own_probabilities(table))
 
 
 def _leads(shares: np.ndarray) -> np.ndarray:
-    """How far the best class leads, given the probabilities of all: by the difference of their logarithms."""
+    """Return the lead of the best class: the difference of the two largest log-probabilities."""
     if shares.shape[1] < 2:
         return np.full(len(shares), np.inf)
     best = np.partition(shares, -2, axis=1)[:, -2:]
@@ -630,13 +632,13 @@ def _leads(shares: np.ndarray) -> np.ndarray:
 
 
 def _given_up(of_all: np.ndarray, of_few: np.ndarray) -> np.ndarray:
-    """The probability of the answer of all voters, as all see it, less that of the answer of a few."""
+    """Return the probability of the answer of all voters less that of the answer of a few, both as all see it."""
     trials = np.arange(len(of_all))
     return np.asarray(of_all.max(axis=1) - of_all[trials, of_few.argmax(axis=1)])
 
 
 def _fitted(whole: Model, votes: np.ndarray, labels: np.ndarray) -> tuple[ExpertsModel, np.ndarray]:
-    """A model like the whole one after these trials, and the probabilities that it gave before it saw each label.
+    """Fit a model like the whole one to these trials; return it and its probabilities before it saw each label.
 
     By what was learned from a trial itself, a few would look better at it than they are at others. Where there are very
     many classes the probabilities are those of the latest trials.
@@ -700,7 +702,7 @@ class Question:
 
     @cached_property
     def single(self) -> bool:
-        """Whether scores are those of one weight vector. Only then is the worst case known, and asking can be exact."""
+        """True for one weight vector. Only then is the worst case known, and asking can be exact."""
         return self.engine.top.single(self.engine)
 
     @cached_property
@@ -721,14 +723,14 @@ class Question:
         return engine.judge(rows, len(votes))
 
     def _gains(self, left: np.ndarray) -> np.ndarray:
-        """What the vote of each remaining voter adds to the score of the answer."""
+        """Return what the vote of each remaining voter adds to the score of the answer."""
         alone = np.full((len(left) + 1, len(left)), -1, np.int32)
         np.fill_diagonal(alone[1:], self.answer)
         scores = self._judged(self.engine, left, alone)[1][:, self.answer]
         return np.asarray(scores[1:] - scores[0])
 
     def _overturned(self, left: np.ndarray, weights: np.ndarray) -> bool:
-        """Whether the answer changes in the worst case for some rival class.
+        """Return whether the answer changes in the worst case for some rival class.
 
         In the worst case all remaining voters vote for the rival, except those of negative weight, which vote for the
         answer. For one weight vector no other votes can do more.
@@ -776,7 +778,7 @@ class AskingModel(Protocol):
 
     @property
     def asking(self) -> Asking:
-        """What is kept to ask fewer voters."""
+        """State kept to ask fewer voters."""
 
     @property
     def voters(self) -> Sequence[Any]:
@@ -787,7 +789,7 @@ class AskingModel(Protocol):
 
 
 class Asking:
-    """The latest trials, and the few who are asked where some accuracy may be given up."""
+    """The latest trials, and the few voters that are asked where some accuracy may be given up."""
 
     def __init__(self, recent: Recent | None = None, choice: Choice | None = None, few: Few | None = None) -> None:
         self.recent = Recent() if recent is None else recent
@@ -801,24 +803,27 @@ class Asking:
 
     def state(self) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
         """Plain data, and blocks of arrays."""
-        told: dict[str, Any] = {"of_few": self.of_few} if self.of_few else {}
+        description: dict[str, Any] = {"of_few": self.of_few} if self.of_few else {}
         blocks = {"recent": self.recent.arrays}
         if self.choice is not None:
-            told["choice"] = [self.choice.tolerance, None if self.choice.costs is None else list(self.choice.costs)]
+            description["choice"] = [
+                self.choice.tolerance,
+                None if self.choice.costs is None else list(self.choice.costs),
+            ]
         if self.few is not None:
-            told["few"], blocks["few"] = self.few.state()
-        return told, blocks
+            description["few"], blocks["few"] = self.few.state()
+        return description, blocks
 
     @classmethod
-    def restored(cls, told: Mapping[str, Any], blocks: Mapping[str, Mapping[str, np.ndarray]]) -> Asking:
-        """What `state` gave."""
-        few = Few.restored(told["few"], blocks["few"]) if "few" in told else None
+    def restored(cls, description: Mapping[str, Any], blocks: Mapping[str, Mapping[str, np.ndarray]]) -> Asking:
+        """Restore from `state`."""
+        few = Few.restored(description["few"], blocks["few"]) if "few" in description else None
         choice = None
-        if "choice" in told:
-            tolerance, costs = told["choice"]
+        if "choice" in description:
+            tolerance, costs = description["choice"]
             choice = Choice(tolerance, None if costs is None else tuple(costs))
         found = cls(Recent.restored(blocks.get("recent", {})), choice, few)
-        found.of_few = told.get("of_few", 0)
+        found.of_few = description.get("of_few", 0)
         return found
 
     # -- the few --------------------------------------------------------------------------------------------------
@@ -831,7 +836,7 @@ class Asking:
         return True
 
     def current(self, jury: AskingModel) -> Few | None:
-        """The few as they are now; None if all are asked, or there are too few trials to choose by."""
+        """Return the few, up to date; None if all are asked, or there are too few trials to choose by."""
         if self.choice is None or not self.recent.enough:
             return None
         if self._current is None:
@@ -839,13 +844,13 @@ class Asking:
         return self._current
 
     def _up_to_date(self, jury: AskingModel, choice: Choice) -> Few:
-        """As many voters, in order of worth, as pay, and whoever proved better of late."""
+        """Return as many voters, in order of worth, as pay, and those that were recently more accurate."""
         model, few = jury.model, self.few
         prices = choice.prices(model.layout.voters)
-        told = [choice.tolerance, prices.tolist()]
-        if few is None or not few.fits(model) or few.choice != told or model.trials > (1.0 + STALE) * few.trials:
+        chosen_by = [choice.tolerance, prices.tolist()]
+        if few is None or not few.fits(model) or few.choice != chosen_by or model.trials > (1.0 + STALE) * few.trials:
             order = order_by_worth(jury.worth(), prices).tolist()
-            few = Few.fitted(order, prices, told, model, self.recent.rows(len(prices)))
+            few = Few.fitted(order, prices, chosen_by, model, self.recent.rows(len(prices)))
         risen = self.risen(len(prices), few.members, few.risen)
         if risen != few.risen:
             few = deepcopy(few) if few is self.few else few
@@ -853,7 +858,7 @@ class Asking:
         return few
 
     def for_few(self, jury: AskingModel, asked: np.ndarray) -> Few | None:
-        """The few, if a trial in which these voters were asked, and no others, is for them to learn."""
+        """Return the few if a trial in which exactly these voters were asked is for them to learn."""
         if self.choice is None or asked.all() or asked[jury.model.layout.voters :].any():
             return None
         self.few = self.current(jury)
@@ -872,11 +877,11 @@ class Asking:
         self.recent.add(votes, labels, asked)
 
     def changed(self) -> None:
-        """The model of all has learned something."""
+        """Drop what is cached, since the model of all voters has learned."""
         self._current = None
 
     def next_of_few(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray, explored: bool) -> int | None:
-        """Whom of the few to ask next, or one from outside where that is ``explored``; votes by the model's numbers.
+        """Return which of the few to ask next, or where ``explored`` a voter from outside; votes by class number.
 
         All are asked, in order of worth, as long as there are too few trials to choose by.
         """
@@ -894,26 +899,26 @@ class Asking:
     # -- those outside --------------------------------------------------------------------------------------------
 
     def explores(self, share: float) -> bool:
-        """Whether one from outside is asked about this instance: a draw that stays until the next label."""
-        return drawn(WHETHER, self.recent.told) < share
+        """Draw whether a voter from outside is asked about this instance; the draw stays until the next label."""
+        return drawn(OCCASION, self.recent.told) < share
 
     def explored(self, outside: Sequence[int], asked: np.ndarray) -> int | None:
-        """One of those outside, unless one was asked: who was asked least, or as often who was right most of late."""
+        """Return a voter from outside, unless one was asked: the one asked least or the most accurate one recently."""
         if not outside or asked[list(outside)].any():
             return None
-        if drawn(WHOM, self.recent.told) < 0.5:
+        if drawn(OUTSIDER, self.recent.told) < 0.5:
             ever = self.recent.asked_ever(len(asked))
             return min(outside, key=lambda voter: (ever[voter], voter))
         right = self.recent.accuracy_lately(len(asked))
         return max(outside, key=lambda voter: (right[voter], -voter))
 
     def risen(self, count: int, chosen: Sequence[int], joined: Sequence[int] = ()) -> list[int]:
-        """Voters that have been right more often of late than any of the chosen ones, by more than chance has it.
+        """Return voters recently more accurate than all of the chosen ones, by more than chance.
 
         Who has joined for that reason stays as long as it is not behind.
         """
-        told, asked = self.recent.heard_lately(count)
-        right = told / np.maximum(asked, 1.0)
+        correct, asked = self.recent.heard_lately(count)
+        right = correct / np.maximum(asked, 1.0)
         best = right[list(chosen)].max(initial=0.0)
         sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(asked, 1.0))
         stays = [voter for voter in joined if right[voter] >= best]
@@ -923,16 +928,16 @@ class Asking:
     # -- panels ---------------------------------------------------------------------------------------------------
 
     def compared(self, jury: AskingModel, costs: np.ndarray) -> Callable[[], VoterPanels]:
-        """What compares panels on the trials up to now; it needs nothing that is learned later."""
+        """Return a function that compares panels on the trials up to now, independent of later learning."""
         order, model = order_by_worth(jury.worth(), costs), jury.model
         rows, names = latest_rows(self.recent.rows(len(costs))), list(jury.voters)
         return partial(panel_of, model.learner, rows, order, costs, names, bool(model.layout.constant))
 
     def panels(self, jury: AskingModel, costs: np.ndarray) -> VoterPanels:
-        """The panels, compared afresh when there are a good many more trials."""
-        key, told = tuple(costs.tolist()), self.recent.told
-        if self._panels is None or self._panels[1] != key or told > self._panels[0] * (1.0 + STALE):
-            self._panels = told, key, self.compared(jury, costs)()
+        """Return the panels, compared again when the trials have grown by `STALE`."""
+        key, trials = tuple(costs.tolist()), self.recent.told
+        if self._panels is None or self._panels[1] != key or trials > self._panels[0] * (1.0 + STALE):
+            self._panels = trials, key, self.compared(jury, costs)()
         return self._panels[2]
 
 
@@ -968,11 +973,11 @@ class Inquiry:
 
     @property
     def changes(self) -> bool:
-        """Whether the model now asks by another tolerance or other costs, on which later learning depends."""
+        """True if the model so far asks by another tolerance or other costs, on which later learning depends."""
         return self.choice != self.jury.asking.choice
 
     def next(self) -> Any:
-        """The name of the voter to ask next, or None when asking more is not worth it."""
+        """Return the name of the voter to ask next, or None when asking more is not worth it."""
         if self.choice is not None:
             found = self._next_of_few()
         else:
@@ -1050,7 +1055,7 @@ def simulate_asking(
     Parameters
     ----------
     make
-        Makes a fusion that has learned nothing; two are needed, since one goes on with all votes.
+        Makes a fusion that has learned nothing; two are needed, since one learns all votes.
     table, labels
         Columns of votes, and of values of side columns; the right labels.
     voters

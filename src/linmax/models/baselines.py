@@ -1,4 +1,4 @@
-"""What a fusion is compared with on the same trials: plurality, soft voting, the best voters and a refitted logit.
+"""Baselines of a fusion on the same trials: plurality, soft voting, the best voters and a refitted logit.
 
 `Tally` counts while a fusion learns; what it keeps does not grow with the trials. For each baseline it counts the
 trials that only the fusion got right (wins) and those that only the baseline got right (losses): a paired bootstrap of
@@ -58,7 +58,7 @@ DROPPED, SIZE, ADDED = range(3)
 
 
 def plurality(votes: np.ndarray, k: int) -> np.ndarray:
-    """The class that most voters name; the first among equals, and the first class if nobody votes.
+    """Return the class with the most votes; the first among equals, and the first class if nobody votes.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def plurality(votes: np.ndarray, k: int) -> np.ndarray:
 
 
 class Counted(NamedTuple):
-    """What is counted, in arrays; the second axis of counts and curves is the rivals, then the voters."""
+    """Counts in arrays; the second axis of counts and curves is the baselines, then the voters."""
 
     numbers: np.ndarray  # int64 (4,), as in `linmax.engine.record`: trials, points of the curves, the stride of these
     counts: np.ndarray  # int64 (4, rivals): right, wins of the fusion, losses, trials at which a voter spoke
@@ -87,7 +87,7 @@ CountedT = types.NamedTuple([Indices, int64[:, ::1], Indices, int64[:, ::1], Vec
 
 @kernel()
 def named_most(votes: np.ndarray, counts: np.ndarray) -> int:
-    """The class that most voters name, the first among equals; ``counts`` is room for a number a class."""
+    """Return the class with the most votes, the first among equals; ``counts`` is a buffer of a number a class."""
     counts[:] = 0
     for voter in range(votes.size):
         if votes[voter] >= 0:
@@ -124,7 +124,7 @@ def draw(tally: Counted) -> None:
 
 @kernel()
 def leading(tally: Counted, voters: int) -> tuple[int, int]:
-    """The voter with the fewest mistakes so far, and lately; the first among equals."""
+    """Return the voters with the fewest mistakes so far and recently; the first among equals."""
     so_far, lately = 0, 0
     for voter in range(1, voters):
         if tally.counts[RIGHT, FIRST_VOTER + voter] > tally.counts[RIGHT, FIRST_VOTER + so_far]:
@@ -201,7 +201,7 @@ class Tally:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """All state."""
+        """State arrays by name."""
         numbers, counts, times, curves, recent = self._counted
         filled = int(numbers[FILLED])
         found = {"numbers": numbers, "counts": counts, "times": times[:filled], "curves": curves[:filled]}
@@ -209,7 +209,7 @@ class Tally:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Tally:
-        """One that goes on from `arrays`."""
+        """Restore from `arrays`."""
         tally = cls(arrays["counts"].shape[1] - FIRST_VOTER)
         numbers, counts, times, curves, recent = tally._counted
         filled = int(arrays["numbers"][FILLED])
@@ -219,9 +219,9 @@ class Tally:
 
     @classmethod
     def added_up(cls, tallies: Sequence[tuple[Tally, np.ndarray]], signs: Sequence[int], voters: int) -> Tally:
-        """The counts of several, each with the places of its voters among all and the sign to add it with.
+        """Add up the counts of several, each with the places of its voters among all and a sign.
 
-        The curves begin afresh.
+        The curves start empty.
         """
         total = cls(voters)
         numbers, counts, _, _, recent = total._counted
@@ -251,17 +251,17 @@ class Tally:
 
     @property
     def spoke(self) -> np.ndarray:
-        """Trials at which each voter spoke, in the same places."""
+        """Trials at which each voter voted, in the same places."""
         return self._counted.counts[SPOKE]
 
     @property
     def leader(self) -> int:
-        """The voter with the fewest mistakes so far."""
+        """Voter with the fewest mistakes so far."""
         return int(self.right[FIRST_VOTER:].argmax())
 
     @property
     def leaders(self) -> tuple[int, int]:
-        """The voter with the fewest mistakes so far, and lately."""
+        """Voters with the fewest mistakes so far and recently."""
         return self.leader, int(self._counted.recent.argmax())
 
     def add(
@@ -276,7 +276,7 @@ class Tally:
         """Further trials: whether the fusion was right, and votes (-1 abstains) and labels in class numbers.
 
         Voters may have joined at the right. With ``leaders`` the best voters so far and lately are those throughout: so
-        it is on held-out trials, from which nobody learns. ``soft`` tells whether soft voting was right, where there
+        it is on held-out trials, from which nobody learns. ``soft`` marks where soft voting was right, where there
         are scores.
         """
         self._welcome(votes.shape[1])
@@ -318,7 +318,7 @@ class Tally:
         return int(self.trials - self.right[rival])
 
     def compare(self, voters: Sequence[str], seed: int, leaders: tuple[int, int] | None = None) -> Comparison:
-        """The fusion beside its rivals; ``voters`` are their names, ``seed`` that of the bootstrap."""
+        """Compare the fusion with its baselines; ``voters`` are names, ``seed`` is that of the bootstrap."""
         random = np.random.default_rng(seed)
         best, (so_far, lately) = self.leader, self.leaders if leaders is None else leaders
         rivals = {
@@ -337,7 +337,7 @@ class Tally:
 
 
 def _resampled(name: str, right: int, wins: int, losses: int, trials: int, random: np.random.Generator) -> Rival:
-    """The rival and the interval of the difference, given the counts."""
+    """Return the baseline and the interval of the difference, given the counts."""
     trials = max(1, trials)
     drawn = random.multinomial(trials, np.array([wins, losses, trials - wins - losses]) / trials, size=RESAMPLES)
     low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / trials, [0.025, 0.975])
@@ -345,7 +345,7 @@ def _resampled(name: str, right: int, wins: int, losses: int, trials: int, rando
 
 
 def rival_of(name: str, fusion: np.ndarray, rival: np.ndarray, random: np.random.Generator) -> Rival:
-    """A rival of the fusion, given where each of them was right.
+    """Return a baseline, given where it and the fusion were right.
 
     Examples
     --------
@@ -363,7 +363,7 @@ def rival_of(name: str, fusion: np.ndarray, rival: np.ndarray, random: np.random
 
 @dataclass(frozen=True)
 class Rival:
-    """What the fusion is compared with, and the 95 % interval (low, high) of the difference in accuracy."""
+    """A baseline of the fusion, and the 95 % interval (low, high) of the difference in accuracy."""
 
     name: str
     accuracy: float
@@ -375,7 +375,7 @@ class Rival:
 
     @property
     def verdict(self) -> str:
-        """Of the fusion: "beats", "loses to", or "unclear" when the interval holds 0."""
+        """Verdict on the fusion: "beats", "loses to", or "unclear" when the interval holds 0."""
         return "beats" if self.low > 0.0 else "loses to" if self.high < 0.0 else "unclear"
 
 
@@ -395,12 +395,12 @@ class Comparison:
 
     @property
     def winner(self) -> str:
-        """Who was right most often; the fusion among equals."""
+        """Most accurate one; the fusion among equals."""
         accuracy = self.accuracy
         return max(accuracy, key=lambda key: accuracy[key])
 
     def to_dict(self) -> dict[str, Any]:
-        """The differences as plain numbers and text."""
+        """Return the differences as plain numbers and text."""
         return {
             key: {
                 "name": rival.name,
@@ -426,18 +426,18 @@ class LogitRival:
         self.labels = np.zeros(0, np.int32)
         self.right = np.zeros(0, np.uint8)  # whether the fusion was
         self.marks = np.zeros(3, np.int64)
-        self._run: tuple[int, ExpertsModel, np.ndarray] | None = None  # as of so many trials
+        self._run: tuple[int, ExpertsModel, np.ndarray] | None = None  # as of this many trials
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it, by name."""
+        """State arrays by name."""
         size = int(self.marks[SIZE])
         kept = {name: getattr(self, name)[:size] for name in ("votes", "scores", "labels", "right")}
         return kept | {"marks": self.marks}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> LogitRival:
-        """What `arrays` gave."""
+        """Restore from `arrays`."""
         found = cls()
         for name, array in arrays.items():
             setattr(found, name, array.copy())
@@ -486,7 +486,7 @@ class LogitRival:
         self.marks[SIZE] = size
 
     def _widen(self, rows: int, voters: int, rated: tuple[int, ...]) -> None:
-        """Make room for so many trials, voters, and scores of raters for classes."""
+        """Allocate this many trials, voters, and scores of raters for classes."""
         more, joined = max(0, rows - len(self.labels)), max(0, voters - self.votes.shape[1])
         if more or joined:
             self.votes = np.pad(self.votes, ((0, more), (0, joined)), constant_values=-1)
@@ -502,7 +502,7 @@ class LogitRival:
         return experts(votes=votes.astype(np.int32), classes=range(k), abstain=-1)
 
     def _played(self, k: int) -> tuple[ExpertsModel, np.ndarray] | None:
-        """The logit after the trials kept, and where it was right; None of too few."""
+        """Return the logit after the trials kept, and where it was right; None for too few trials."""
         size = int(self.marks[SIZE])
         if size < FEWEST_STACKED or k < 2:
             return None
@@ -514,7 +514,7 @@ class LogitRival:
         return self._run[1:]
 
     def online(self, k: int, random: np.random.Generator) -> Rival | None:
-        """The fusion beside the logit on the trials that both learned from."""
+        """Compare the fusion with the logit on the trials that both learned from."""
         played = self._played(k)
         if played is None:
             return None
@@ -532,7 +532,7 @@ class LogitRival:
         k: int,
         random: np.random.Generator,
     ) -> Rival | None:
-        """The fusion, ``right`` or not, beside the logit on trials that neither learned from."""
+        """Compare the fusion, ``right`` or not, with the logit on trials that neither learned from."""
         played = self._played(k)
         if played is None:
             return None

@@ -222,7 +222,7 @@ def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
 
 
 def read_votes(votes: Any, by: Any) -> Ballots:
-    """Return votes, with the side columns among them set apart."""
+    """Return votes, with the side columns among them separate."""
     ballots = read_ballots(votes)
     return ballots if ballots.sides else ballots.without(side_columns(by))
 

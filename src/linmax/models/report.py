@@ -34,7 +34,7 @@ BAR, SHORT_BAR = 20, 12  # characters
 COVERAGE = 0.9  # of the prediction sets in a report
 LEVEL_STEP = float(LEVEL_STEPS[COVERAGES == COVERAGE][0])  # by which their levels move
 TABLE_ROWS = 30  # voters, or values of side columns, in a table
-VOTERS_NAMED = 3  # voters named beside a value of a side column
+VOTERS_NAMED = 3  # voters named for a value of a side column
 TEXT_WIDTH = 120  # of str()
 VERDICT_COLORS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
 STRETCHES = 40  # in which accuracy over time is shown
@@ -187,7 +187,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """Copies of what a fusion had counted and kept when the report was made."""
+    """Counts and recent trials of a fusion, copied when the report was made."""
 
     voters: tuple[str, ...]
     leader: int
@@ -229,7 +229,7 @@ class Details:
 
     @cached_property
     def likeness(self) -> np.ndarray:
-        """Correlation of the errors of every two voters, where both spoke; nan where that cannot be told."""
+        """Correlation of the errors of every two voters, where both voted; nan where that is undefined."""
         votes, labels = self.rows
         n = len(self.voters)
         found = np.full((n, n), np.nan)
@@ -361,7 +361,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Voter:
-    """A voter's weight, its share of all trials right (an abstention is not) and of those in which it spoke."""
+    """A voter's weight, its share of all trials right (an abstention is not) and of those in which it voted."""
 
     name: str
     weight: float | None
@@ -385,7 +385,7 @@ class Report(_Shown):
     Attributes
     ----------
     online, test
-        The fusion beside its rivals, on the trials that it learned from, each predicted before its label was seen, and
+        The fusion and its baselines, on the trials that it learned from, each predicted before its label was seen, and
         on held-out ones.
     voters
         Heaviest first.
@@ -630,8 +630,8 @@ class Explanation(_Shown):
         Score of the winner less that of the runner-up, as a share of the weight of all voters: the sum of the
         contributions.
     contributions
-        Of each voter, largest first, and of the thresholds, which prefer a class whoever votes. A learner whose score
-        is more than a sum over voters, such as `auto`, also has what they do together: by how many agree, for one.
+        Of each voter, largest first, and of the thresholds, which prefer a class regardless of votes. A learner whose
+        score is more than a sum over voters, such as `auto`, also has what they do together: by how many agree, for one.
     votes
         What each voter said; None abstained.
     sides

@@ -1,4 +1,4 @@
-"""`VoteFusion`: fuse votes or scores that already exist, on-line, and say what it was worth."""
+"""`VoteFusion`: online fusion of votes or scores as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class VoteFusion(ClassifierMixin, OnLineFusion, BaseEstimator):  # type: ignore[
         value holds, so that a voter may be trusted on one subject and not on another (see `linmax.experts`). Where a
         value is missing or was never met, the voters themselves decide. For votes only.
     thresholds
-        Let the learner prefer a class whoever votes for it.
+        Let the learner prefer a class regardless of votes.
     tie, update_on_tie
         As in `linmax.run`.
 
