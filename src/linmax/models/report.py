@@ -631,7 +631,7 @@ class Explanation(_Shown):
         contributions.
     contributions
         Of each voter, largest first, and of the thresholds, which prefer a class regardless of votes. A learner whose
-        score is more than a sum over voters, such as `auto`, also has what they do together: by how many agree, for one.
+        score is more than a sum over voters, such as `auto`, also has what they do together.
     votes
         What each voter said; None abstained.
     sides
