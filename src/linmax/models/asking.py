@@ -536,7 +536,7 @@ class Few:
                 model.grow(replace(model.layout, voters=model.layout.voters + len(new)))
 
     def asked(self, asked: np.ndarray) -> np.ndarray:
-        """Mark the trials for the few, given which voters were asked: at most one voter from outside, of two or more."""
+        """Mark the trials for the few, given which voters were asked: at most one from outside, of two or more."""
         own = [*self.members, *self.joined]
         others = np.delete(asked, own, axis=1)
         return np.asarray(asked[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
