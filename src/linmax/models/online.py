@@ -1,0 +1,1905 @@
+"""`Learner`: one instance at a time, by name, with its label at once or later.
+
+A `Learner` names its columns: voters, raters and attributes are met in dicts or arrays, and get a column when they are
+first learned from. Its state is arrays and plain data; saved, loaded and continued it gives the same bits.
+
+An instance takes this path: `Learner.learn` -> the one-trial path if all names are known (`linmax.engine.one_trial`),
+or `Reading.read` (checked, spelling matched) -> `Learner._learn`, which adds new names -> `Model.play` -> the engine.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import ChainMap
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Never, Self
+
+import numpy as np
+
+from linmax.core.contract import HUGE, KNOWN, Instances
+from linmax.data.arrays import Layout, no_instances
+from linmax.data.blocks import missing
+from linmax.data.id_votes import IdWatch
+from linmax.data.labels import no_label, refuse_wide
+from linmax.data.matching import as_meant, check_meant
+from linmax.data.normalisation import Normaliser
+from linmax.engine.engine import Engine, Settings, settings_of
+from linmax.engine.one_trial.choice import may_have_path, path_for
+from linmax.engine.one_trial.path import FAILED, LARGE, REFUSED, NamePlaces, OneTrialPath, refuse
+from linmax.engine.record import note_all
+from linmax.models.asking import (
+    EXPLORE,
+    TOLERANCE,
+    Asking,
+    Choice,
+    Inquiry,
+    Question,
+    VoterPanels,
+    add_class,
+    read_costs,
+    read_share,
+)
+from linmax.models.calibration import softmax
+from linmax.models.columns import Columns
+from linmax.models.model import Model, chosen
+from linmax.models.weights import Weights
+from linmax.models.wrong import denied, draw_other, other_label
+from linmax.util import files
+from linmax.util.checks import at_least, boolean, fraction, one_of, whole
+from linmax.util.names import apart
+
+__all__ = ["KIND", "Learner"]
+
+KIND = "learner"
+HeardVotes = dict[Any, Any] | np.ndarray  # by name, or as places of classes, those of all voters
+MOST_ASKED = 1000  # of whom trials are kept
+NOTED_TOGETHER = 256  # trials taken in at a time
+SAFE = nullcontext()
+PLAIN_TYPES = (float, int)
+# -- one instance as users give it ------------------------------------------------------------------------------------
+
+
+Attributes = Mapping[Any, float] | Sequence[float] | np.ndarray | None
+Votes = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
+Scores = Mapping[Any, Any] | Sequence[Sequence[float]] | np.ndarray | None
+Blocks = tuple[Attributes, Votes, Scores]
+Candidates = Sequence[Hashable] | None
+
+UNSET: Any = object()  # a label that was not given; None is one that has not come
+
+
+class Given(NamedTuple):
+    """An instance by name. A voter who was asked and abstained is there with None."""
+
+    attributes: dict[Any, float]
+    votes: dict[Any, Any]
+    scores: dict[Any, dict[Any, float]]
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude in it."""
+        rated = [max(map(abs, row.values()), default=0.0) for row in self.scores.values()]
+        return max(max(map(abs, self.attributes.values()), default=0.0), *rated, 0.0)
+
+
+class Reading:
+    """How instances are checked: against classes that are fixed, and a rule that needs numbers in a range.
+
+    With a ``normaliser`` each rater becomes several, named (rater, normalisation).
+    """
+
+    def __init__(self, classes: Sequence[Any], fixed: bool, bounded: Any, normaliser: Normaliser | None = None) -> None:
+        self.classes, self.fixed, self.bounded, self.normaliser = classes, fixed, bounded, normaliser
+
+    @cached_property
+    def _met(self) -> dict[Any, None]:
+        """The classes, to look them up."""
+        return dict.fromkeys(self.classes)
+
+    def check_label(self, label: Hashable, what: str = "label") -> None:
+        """Refuse what is no label, or not among the classes that were fixed."""
+        if missing(label):
+            raise ValueError(f"{what} must be a class, got {label!r}; leave the trial out")
+        self._check_class(what, label)
+
+    def label_meant(self, label: Hashable) -> Any:
+        """The label as a class that votes have named, if it is that one written otherwise."""
+        if label in self._met:
+            return label
+        refuse_wide("label", label)
+        return as_meant([label], self._met).get(label, label)
+
+    def _check_class(self, what: str, name: Any) -> None:
+        if self.fixed and name not in self.classes:
+            raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
+
+    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Given:
+        """An instance as dicts by name, checked; with its label, which may be None, if it is to be learned."""
+        if attributes is None and votes is None and scores is None:
+            raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
+        numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
+        voted = {name: None if no_label(value) else value for name, value in _items("votes", votes)}
+        for name, choice in voted.items():
+            if choice.__hash__ is None:
+                raise TypeError(
+                    f"votes: {choice!r} of {name!r} is not hashable; a vote is one class, and numbers for all classes "
+                    "go into scores="
+                )
+        voted = self.meant(voted, label)
+        for name, choice in said(voted).items() if self.fixed else ():
+            self._check_class(f"votes: {name!r} voted for a class that", choice)
+        rated = {name: self._ratings(name, row, label) for name, row in _items("scores", scores)}
+        if self.normaliser is not None:
+            rated = normalised(self.normaliser, rated)
+        if self.bounded is not None:
+            self._check_range(self.bounded, numbers, rated)
+        return Given(numbers, voted, rated)
+
+    def meant(self, voted: dict[Any, Any], label: Hashable) -> dict[Any, Any]:
+        """Votes as they are meant, given the classes and the label, if the instance is to be learned."""
+        votes = said(voted)
+        if all(choice in self._met for choice in votes.values()):
+            return voted
+        known = self._with(label)
+        found = as_meant(votes.values(), known)
+        voted = {name: found.get(choice, choice) for name, choice in voted.items()} if found else voted
+        if not self.fixed and (label is not UNSET or known):
+            check_meant(said(voted), known)
+        return voted
+
+    def _with(self, label: Hashable) -> dict[Any, None]:
+        """The classes, and the label if there is one."""
+        if label is UNSET or no_label(label):
+            return self._met
+        return {**self._met, label.item() if isinstance(label, np.generic) else label: None}
+
+    def _ratings(self, rater: Any, row: Any, label: Hashable) -> dict[Any, float]:
+        """One rater's {class: number}."""
+        if isinstance(row, Mapping):
+            if not all(name in self._met for name in row):
+                found = as_meant(row, self._with(label))
+                row = {found.get(name, name): value for name, value in row.items()}
+            for name in row:
+                self._check_class(f"scores: {rater!r} rates a class that", name)
+            return {name: _number(f"scores of {rater!r}", name, value) for name, value in row.items()}
+        values = list(row) if isinstance(row, Iterable) and not isinstance(row, str) else None
+        if values is None or len(values) != len(self.classes):
+            raise ValueError(
+                f"scores of {rater!r} must be a dict by class, or {len(self.classes)} numbers in the order of the "
+                f"classes {self.classes!r}; got {row!r}"
+            )
+        return {c: _number(f"scores of {rater!r}", c, v) for c, v in zip(self.classes, values, strict=True)}
+
+    def _check_range(self, rule: Any, numbers: dict[Any, float], rated: dict[Any, dict[Any, float]]) -> None:
+        for name, value in numbers.items():
+            if abs(value) > 1.0 + 1e-12:
+                raise ValueError(f"{rule} needs attributes in [-1, 1], got {value!r} for {name!r}; scale them")
+        for name, row in rated.items():
+            values = [*row.values(), 0.0] if len(row) < len(self.classes) else list(row.values())
+            if values and max(values) - min(values) > 1.0 + 1e-12:
+                raise ValueError(
+                    f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; make the Learner with "
+                    "normalise='auto', or scale them"
+                )
+
+
+def said(voted: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The votes of those who did not abstain."""
+    return {name: choice for name, choice in voted.items() if choice is not None}
+
+
+def normaliser_of(kinds: str | Sequence[str] | None) -> Normaliser | None:
+    """The normalisations of a learner, each of one instance by itself."""
+    found = None if kinds is None else Normaliser(kinds)
+    if found is not None and "running" in found.kinds:
+        raise ValueError("normalise: 'running' needs all trials of a rater; leave it out, or use linmax.VoteFusion")
+    return found
+
+
+def normalised(normaliser: Normaliser, rated: Mapping[Any, Mapping[Any, float]]) -> dict[Any, dict[Any, float]]:
+    """Each rater under every normalisation, over the classes that it rates; the others have 0, which is lowest."""
+    found = {}
+    for name, row in rated.items():
+        if not row:
+            continue
+        copies = normaliser.apply(np.array([[list(row.values())]]))[0]
+        for kind, values in zip(normaliser.kinds, copies.tolist(), strict=True):
+            found[name, kind] = dict(zip(row, values, strict=True))
+    return found
+
+
+def distinct(classes: Sequence[Any]) -> list[Any]:
+    if isinstance(classes, str):
+        raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
+    names = [c.item() if isinstance(c, np.generic) else c for c in classes]
+    if len(names) < 1 or len(set(names)) < len(names):
+        raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
+    return names
+
+
+def check_given(label: Hashable) -> None:
+    """Refuse to learn from nothing."""
+    if label is UNSET:
+        raise TypeError("learn() needs label=; to ask for a prediction call predict()")
+
+
+def check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None:
+    """Refuse rows that do not lie one after the other."""
+    rises = len(indptr) == size + 1 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
+    if not rises or indptr[-1] != columns or values != columns:
+        raise ValueError(
+            f"indptr must rise from 0 to {columns}, the number of columns and values, in {size} steps, one per label; "
+            f"got {indptr!r} and {values} values"
+        )
+
+
+def check_places(what: str, places: np.ndarray, count: int, among: str) -> None:
+    if len(places) and not 0 <= places.min() <= places.max() < count:
+        raise ValueError(
+            f"{what} must be places among the {count} {among}, got {places.min()} to {places.max()}; learn() takes in "
+            "what is new"
+        )
+
+
+def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
+    """Names and values of one block of an instance; an array names its columns 0, 1, ..."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return given.items()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} must be a dict by name or an array, got {given!r}")
+    values = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    return enumerate(values)
+
+
+def numbered(names: Mapping[Any, int]) -> int:
+    """How many names, from the first on, are 0, 1, ..."""
+    return next((place for place, name in enumerate(names) if type(name) is not int or name != place), len(names))
+
+
+def _number(what: str, name: Any, value: Any) -> float:
+    try:
+        number = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{what}: {name!r} must be a finite number, got {value!r}")
+    if abs(number) > HUGE:
+        raise ValueError(
+            f"{what}: {name!r} must be at most {HUGE:g} in magnitude, got {value!r}; scale the instances down"
+        )
+    return number
+
+
+# -- instances that wait for their label ------------------------------------------------------------------------------
+
+
+@dataclass
+class Waiting:
+    """An instance whose label has not come, and what was predicted for it."""
+
+    attributes: dict[Any, float]
+    votes: dict[Any, Any]
+    scores: dict[Any, dict[Any, float]]
+    predicted: Any
+    candidates: list[Any] | None = None  # then the instance, and what was predicted, are in places among them
+
+    @property
+    def given(self) -> Given:
+        """The instance."""
+        return Given(self.attributes, self.votes, self.scores)
+
+    @property
+    def answer(self) -> Any:
+        """What was predicted, by name."""
+        return self.predicted if self.candidates is None else self.candidates[self.predicted]
+
+
+class WaitingRoom:
+    """Instances by id, ``size`` at most; as many ids that have had their label are remembered."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._waiting: dict[Any, Waiting] = {}
+        self.labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __getitem__(self, id: Hashable) -> Waiting:
+        return self._waiting[id]
+
+    def __setitem__(self, id: Hashable, kept: Waiting) -> None:
+        self._waiting[id] = kept
+
+    def check_new(self, id: Hashable) -> None:
+        """Refuse an id under which nothing can be kept."""
+        if not isinstance(id, (str, int)) or isinstance(id, bool):
+            raise TypeError(f"id must be text or a whole number, got {id!r}")
+        if id in self._waiting or id in self.labelled:
+            raise ValueError(f"id {id!r} is in use already; give each instance an id of its own")
+        if len(self._waiting) >= self.size:
+            raise ValueError(
+                f"{len(self._waiting)} instances are waiting for their labels already, which is max_pending; learn or "
+                "forget() some first"
+            )
+
+    def kept(self, id: Hashable, *blocks: Any) -> Given:
+        """The instance that waits under this id; ``blocks`` are what was given beside it, which must be nothing."""
+        if any(block is not None for block in blocks):
+            raise TypeError("id= means the instance that was kept; give the instance or the id, not both")
+        if id in self.labelled:
+            raise ValueError(f"id {id!r} has had its label already; a label is learned once")
+        if id not in self._waiting:
+            raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
+        return self._waiting[id].given
+
+    def label(self, id: Hashable) -> None:
+        """The label of an instance has been learned."""
+        del self._waiting[id]
+        self.labelled[id] = None
+        while len(self.labelled) > self.size:
+            del self.labelled[next(iter(self.labelled))]
+
+    def forget(self, id: Hashable) -> None:
+        """Drop an instance whose label will not come."""
+        if id not in self._waiting:
+            raise KeyError(f"id {id!r} is not waiting for a label")
+        del self._waiting[id]
+
+    def description(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it."""
+        waiting = [
+            {
+                "id": id,
+                "attributes": _pairs(kept.attributes),
+                "votes": _pairs(kept.votes),
+                "scores": [[files.plain(name), _pairs(row)] for name, row in kept.scores.items()],
+                "predicted": files.plain(kept.predicted),
+                "candidates": kept.candidates and [files.plain(name) for name in kept.candidates],
+            }
+            for id, kept in self._waiting.items()
+        ]
+        return {"max_pending": self.size, "waiting": waiting, "labelled": list(self.labelled)}
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Self:
+        """The waiting room whose `description` this was."""
+        room = cls(int(description["max_pending"]))
+        for kept in description["waiting"]:
+            room[kept["id"]] = Waiting(
+                _unpaired(kept["attributes"]),
+                _unpaired(kept["votes"]),
+                {files.named(name): _unpaired(row) for name, row in kept["scores"]},
+                files.named(kept["predicted"]),
+                kept.get("candidates") and [files.named(name) for name in kept["candidates"]],
+            )
+        room.labelled = dict.fromkeys(description["labelled"])
+        return room
+
+
+def _pairs(named: Mapping[Any, Any]) -> list[list[Any]]:
+    return [[files.plain(name), files.plain(value)] for name, value in named.items()]
+
+
+def _unpaired(pairs: Sequence[Sequence[Any]]) -> dict[Any, Any]:
+    return {files.named(name): files.named(value) for name, value in pairs}
+
+
+# -- the learner ------------------------------------------------------------------------------------------------------
+
+
+class Learner:
+    """A learner that is asked and taught one instance at a time.
+
+    Parameters
+    ----------
+    learner
+        A rule, a composition of techniques, or text such as "AR-winnow(1.2)"; "auto" is a pool that needs no tuning.
+    classes
+        All classes, in order. Without it they are discovered.
+    discover
+        What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
+        only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
+        the new class rated 0.
+    normalise
+        Under which normalisations raters are given to the learner, as in `linmax.VoteFusion`: "auto", a name or
+        several (see `linmax.normalisation.Normaliser`; not "running"). Each rater then becomes several, named (rater,
+        normalisation), in [0, 1] whatever its scale. None takes scores as they are.
+    thresholds
+        Add the constant attribute 1: one threshold per class.
+    tie, update_on_tie
+        As in `linmax.run`.
+    max_pending
+        Instances that may wait for their label at a time; as many labelled ids are remembered.
+
+    Notes
+    -----
+    An instance has ``attributes`` ({name: number}, or an array whose columns are named 0, 1, ...), ``votes`` ({voter:
+    class}, or an array; None, nan and absent voters abstain) and ``scores`` ({rater: {class: number}}, or an array
+    (raters, classes) in the order of `classes`; a class not rated has 0), any of them or all. Names may appear at any
+    trial: a new sub-expert has the weight of one that has always been there and never spoke.
+
+    References
+    ----------
+    Mesterharm (2001), Rutgers dcs-tr-460, section 6 (sub-experts and classes that appear).
+
+    Examples
+    --------
+    >>> from linmax import Learner
+    >>> learner = Learner("perceptron")
+    >>> learner.learn({"rain": 1.0}, label="umbrella")
+    >>> learner.learn({"sun": 1.0}, label="hat")
+    'umbrella'
+    >>> learner.predict({"sun": 1.0, "wind": 0.5})
+    'hat'
+    >>> learner.predict({"rain": 1.0}, id="monday")
+    'hat'
+    >>> learner.learn(id="monday", label="umbrella")
+    'hat'
+    >>> learner.mistakes, learner.trials
+    (3, 3)
+    """
+
+    _waiting: WaitingRoom
+    _model: Model
+    _choosing: bool  # whether it chooses among candidates
+    _normaliser: Normaliser | None  # of raters
+    fixed: bool
+    _asking: Asking
+    _heard: list[tuple[HeardVotes, Hashable]]  # votes and labels not yet taken in
+
+    def __init__(
+        self,
+        learner: Any = "auto",
+        *,
+        classes: Sequence[Any] | None = None,
+        discover: str = "votes",
+        normalise: str | Sequence[str] | None = None,
+        thresholds: bool = True,
+        tie: str = "smallest",
+        update_on_tie: bool = True,
+        max_pending: int = 10_000,
+    ) -> None:
+        one_of("discover", discover, ("votes", "labels"))
+        whole("max_pending", max_pending, 0)
+        self._waiting = WaitingRoom(max_pending)
+        self.fixed = classes is not None
+        layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
+        settings = settings_of(tie, update_on_tie, discover if classes is None else False)
+        names = [] if classes is None else distinct(classes)
+        self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
+        self._choosing = False
+        self._normaliser = normaliser_of(normalise)
+        self._restore_asking({}, {})
+        self._prepare()
+
+    @property
+    def takes_candidates(self) -> bool:
+        """Whether it chooses among candidates, which every instance then has to name."""
+        return self._choosing
+
+    @property
+    def max_pending(self) -> int:
+        """Instances that may wait for their label at a time."""
+        return self._waiting.size
+
+    @property
+    def pending(self) -> int:
+        """Instances that wait for their label."""
+        return len(self._waiting)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How it was made: the learner and what else matters for what it learns."""
+        by_votes = self._engine.settings.by_votes
+        discover = None if self.fixed else "votes" if by_votes else "labels"
+        kinds = None if self._normaliser is None else list(self._normaliser.kinds)
+        own = {"classes": self.classes if self.fixed else None, "discover": discover, "normalise": kinds}
+        return self._model.options | own
+
+    def __repr__(self) -> str:
+        return repr(self._model)
+
+    def predict(
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
+        reject: Any = None,
+    ) -> Any:
+        """The class of an instance, None before one is known. Nothing is learned.
+
+        With an ``id`` the instance is kept until ``learn(id=..., label=...)``. With ``candidates`` only these may be
+        predicted, and they need not have been seen before (see `learn`). With ``reject``, a risk, the answer is None,
+        "do not know", where the probability of being wrong is greater.
+        """
+        if self._short and scores is None and id is None and candidates is None and reject is None:
+            predicted = self._ask(attributes, votes)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes)
+            if predicted is not REFUSED:
+                return predicted
+        if reject is not None:
+            asked = {"attributes": attributes, "votes": votes, "scores": scores, "candidates": candidates}
+            return self._sure(asked, id, fraction("reject", reject, 0.1))
+        if candidates is not None:
+            return choose(self, candidates, (attributes, votes, scores), id)
+        if id is not None:
+            self._waiting.check_new(id)
+        played = self._at_once(attributes, votes, scores) if id is None else None
+        if played is not None:
+            number = int(self._engine.judge(played, 1)[0][0])
+            return self.classes[number] if number >= 0 else None
+        given = self._reading.read(attributes, votes, scores)
+        if id is None and self._from_zero and not given[2] and not self._voted(given.votes):  # who is new has weight 0
+            numbers = {name: value for name, value in given[0].items() if name in self._attributes}
+            voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
+            predicted = self._ask(numbers, voted or None)
+            if predicted is not REFUSED:
+                return predicted
+        model, predictions, _ = self._judge(given)
+        predicted = model.classes[predictions[0]] if predictions[0] >= 0 else None
+        if id is not None:
+            self._waiting[id] = Waiting(*given, predicted)
+        return predicted
+
+    def _sure(self, given: Mapping[str, Any], id: Hashable, reject: float) -> Any:
+        """The answer where it is wrong with this probability at most, else None."""
+        found = self.predict_proba(**given)
+        predicted = self.predict(**given, id=id)
+        return predicted if found.get(predicted, 0.0) >= 1.0 - reject else None
+
+    def learn(
+        self,
+        attributes: Attributes = None,
+        label: Hashable = UNSET,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
+        wrong: Hashable = UNSET,
+        weight: float = 1.0,
+    ) -> Any:
+        """Predict the instance, then see its label and update; returns what was predicted.
+
+        A label that is None, nan or empty means that there is none yet: nothing is counted, and only what can be
+        learned without a label is learned, such as how far voters agree.
+
+        With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
+        then; the update is made with the present weights.
+
+        With ``candidates`` the label is one of these, and one of these is predicted. They may be others at each trial,
+        and any number: voters name one of them, and raters rate them, by name or in their order. A learner that has
+        been given candidates wants them with every instance.
+
+        With ``wrong`` in the place of the label all that is known is that the label is not this class. Another one is
+        drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted. The pool
+        for attributes learns the wrong class itself.
+
+        With a ``weight`` the instance counts that many times, fractions too (see `linmax.models.showings`); 0 leaves it
+        out.
+        """
+        if self._short and scores is None and id is None and candidates is None and wrong is UNSET and weight == 1.0:
+            predicted = self._teach(attributes, votes, label)
+            if predicted is REFUSED:
+                predicted = self._again(attributes, votes, label)
+            if predicted is FAILED and self._path is not None:
+                self._path.complain()
+            if predicted is not REFUSED:
+                if self._of_votes:
+                    self._hear_taught(votes, label)
+                return predicted
+        if weight != 1.0:
+            if wrong is not UNSET or candidates is not None:
+                raise TypeError("learn() takes weight= with a label only, and not with candidates; leave it out")
+            weight = at_least("weight", weight, 0.0)
+        if wrong is not UNSET:
+            if label is not UNSET:
+                raise TypeError("learn() takes label= or wrong=, not both: a label says more")
+            blocks = {"attributes": attributes, "votes": votes, "scores": scores}
+            return learn_wrong(self, wrong, blocks, id, candidates)
+        if candidates is not None:
+            return learn_choice(self, candidates, label, (attributes, votes, scores), id)
+        check_given(label)
+        try:
+            place = self._known.get(label, -1)
+        except TypeError:
+            raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
+        if weight != 1.0 and no_label(label):
+            raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
+        kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
+        if place < 0 and not kept_choice and not no_label(label):
+            label = self._reading.label_meant(label)
+            self._reading.check_label(label)
+        if id is None:
+            return self._learn_now((attributes, votes, scores), label, place, weight)
+        return self._learn_kept(id, (attributes, votes, scores), label, weight)
+
+    def _learn_now(self, blocks: Blocks, label: Hashable, place: int, weight: float) -> Any:
+        """Learn an instance with its label, whose place is -1 if the class may not be predicted yet."""
+        if weight == 0.0:
+            self._reading.read(*blocks, label)
+            return self.predict(blocks[0], votes=blocks[1], scores=blocks[2])
+        played = self._at_once(*blocks) if place >= 0 else None
+        if played is not None:
+            return self._play_known(played, blocks[1], label, weight)
+        given = self._reading.read(*blocks, label)
+        with self._unharmed(given):
+            if weight == 1.0 and place >= 0 and not given.scores and self._widened(given.attributes, given.votes):
+                predicted = self._teach(given.attributes, given.votes or None, label)
+                if predicted is FAILED and self._path is not None:
+                    self._path.complain()
+                if predicted is not REFUSED:
+                    return predicted
+            return self._learn(given, label, weight=weight)
+
+    def _learn_alone(self, blocks: Mapping[str, Any], label: Hashable) -> Any:
+        """Learn an instance with a label whose class is known, beside the one-trial path."""
+        played = self._at_once(**blocks)
+        if played is not None:
+            return self._play_known(played, blocks["votes"], label)
+        given = self._reading.read(**blocks, label=label)
+        with self._unharmed(given):
+            return self._learn(given, label)
+
+    def _learn_kept(self, id: Hashable, blocks: Blocks, label: Hashable, weight: float) -> Any:
+        """Learn the instance that was kept under an id."""
+        given, kept = self._waiting.kept(id, *blocks), self._waiting[id]
+        if no_label(label):
+            raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
+        if kept.candidates is not None:
+            if weight != 1.0:
+                raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
+            place = place_of(label, kept.candidates)
+            with self._unharmed(given):
+                learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
+        elif weight > 0.0:
+            given = given._replace(votes=self._reading.meant(given.votes, label))
+            with self._unharmed(given):
+                self._learn(given, label, kept.predicted, weight)
+        self._waiting.label(id)
+        return kept.answer
+
+    def check(
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
+        label: Hashable,
+    ) -> None:
+        """Raise what `learn` would raise for such an instance and label; nothing is learned.
+
+        Examples
+        --------
+        >>> Learner("perceptron", classes=["yes", "no"]).check({"rain": 1.0}, label="maybe")
+        Traceback (most recent call last):
+        ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
+        """
+        if candidates is not None:
+            return check_choice(self, candidates, label, (attributes, votes, scores))
+        if not no_label(label):
+            label = self._reading.label_meant(label)
+            self._reading.check_label(label)
+        self._reading.read(attributes, votes, scores, label)
+
+    def forget(self, id: Hashable) -> None:
+        """Drop an instance whose label will not come."""
+        self._waiting.forget(id)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
+        self._settle()
+        return self._with_own(*self._model.state())
+
+    def _with_own(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The state of the model, and what is the learner's own."""
+        kinds = {} if self._normaliser is None else {"normalise": list(self._normaliser.kinds)}
+        own: dict[str, Any] = {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
+        told, kept = self._asking_state()
+        return own | told | {"model": header}, arrays | kept
+
+    @classmethod
+    def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """The learner whose `state` this was; it goes on as if it had never stopped. The arrays are copied."""
+        self = cls.__new__(cls)
+        self.fixed = bool(description["fixed"])
+        self._model = Model.from_state(description["model"], arrays)
+        self._waiting = WaitingRoom.from_description(description)
+        self._choosing = bool(description.get("choosing"))
+        self._normaliser = normaliser_of(description.get("normalise"))
+        self._restore_asking(description, arrays)
+        self._prepare()
+        return self
+
+    def __reduce__(self) -> Any:
+        # A learner knows compiled functions and its path by their address in this process.
+        self._settle()
+        return type(self).from_state, self._with_own(*self._model.packed())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
+        description, arrays = self.state()
+        files.write(path, KIND, description, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The learner that was saved; it goes on as if it had never stopped.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from linmax import Learner
+        >>> name = os.path.join(tempfile.mkdtemp(), "model.linmax")
+        >>> learner = Learner("A-winnow(1.2)")
+        >>> _ = learner.learn(votes={"anna": "yes", "ben": "no"}, label="no")
+        >>> learner.save(name)
+        >>> Learner.load(name).predict(votes={"anna": "yes", "ben": "no"})
+        'no'
+        """
+        return cls.from_state(*files.read(path, KIND))
+
+    # -- names of columns and classes ---------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """What follows from the model and is not saved."""
+        columns = self._model.columns
+        self._voters, self._raters, self._attributes = (
+            {name: place for place, name in enumerate(names)}
+            for names in (columns.voters, columns.raters, columns.attributes)
+        )
+        self._model.columns = Columns(self._voters, self._raters, self._attributes)
+        self._bounded, self._from_zero = self._model.bounded, self._engine.from_zero
+        self._ids = IdWatch()
+        self._renamed()
+
+    def _renamed(self) -> None:
+        """The columns or the classes have changed."""
+        self._places = {name: place for place, name in enumerate(self.classes)}
+        reading = NeedsCandidates if self._choosing else Reading
+        self._reading = reading(self.classes, self.fixed, self._bounded, self._normaliser)
+        self._known = {name: self._places[name] for name in self.known}
+        # A vote for a class not yet known makes it known, which is no work for the short way.
+        self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
+        self._short = may_have_path(self._engine)
+        # Open while the arrays stay where they are (see `_open`).
+        self._path: OneTrialPath | None = None
+        self._ask = self._teach = refuse
+        self._no_attributes: Instances | None = None
+        self._numbered_voters: int | None = None
+        many = len(self._voters) > MOST_ASKED
+        self._of_votes = bool(self._voters) and not (self._attributes or self._raters or self._choosing or many)
+        if not self._of_votes and (self._heard or self._asking.recent.told):
+            self._heard, self._asking = [], Asking()
+        self._short = self._short and self._asking.choice is None
+
+    def _of_voters(self, votes: np.ndarray) -> Instances:
+        """An instance of known voters alone, given the places they vote for."""
+        none, layout = self._no_attributes, self._engine.layout
+        if none is None:
+            indptr = np.zeros(2 if layout.sparse else 0, np.int64)
+            none = no_instances(1)._replace(signs=np.ones(layout.voters), indptr=indptr, constant=layout.constant)
+            self._no_attributes = none
+        return Instances(votes, *none[1:])
+
+    def _count_numbered(self) -> int:
+        """How many of the voters, from the first on, are 0, 1, ..."""
+        if self._numbered_voters is None:
+            self._numbered_voters = numbered(self._voters)
+        return self._numbered_voters
+
+    @property
+    def learner(self) -> Any:
+        """The learner as it is described."""
+        return self._model.learner
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes met in labels, votes and scores, those that may be predicted first."""
+        return self._model.classes
+
+    @property
+    def mistakes(self) -> int:
+        """Mistakes so far, each made before the label was seen."""
+        return self._model.mistakes
+
+    @property
+    def updates(self) -> int:
+        """Updates so far, by all members, recycled ones included."""
+        return self._model.updates
+
+    @property
+    def _engine(self) -> Engine:
+        return self._model.engine
+
+    @property
+    def known(self) -> list[Any]:
+        """The classes that may be predicted."""
+        return self._model.known
+
+    @property
+    def voters(self) -> list[Any]:
+        """Names of the voters."""
+        return list(self._voters)
+
+    @property
+    def raters(self) -> list[Any]:
+        """Names of the raters."""
+        return list(self._raters)
+
+    @property
+    def attributes(self) -> list[Any]:
+        """Names of the attributes."""
+        return list(self._attributes)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether attributes must lie in [-1, 1], and ratings differ by at most 1."""
+        return self._bounded is not None
+
+    @property
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Trials, and the mistakes up to each: at most 1,024 points, evenly spread, and the present one."""
+        return self._model.curve
+
+    @property
+    def weights(self) -> Weights:
+        """The weights that it predicts with, by name, up to one positive factor.
+
+        A mapping with ``voters`` {name: weight}, ``raters``, ``thresholds`` {class: weight} and ``attributes`` {name:
+        {class: weight}}. For "auto" over attributes, which is several learners, the linear form that is near to what
+        they say together: each one's weights, divided by the size of its scores, times that by which it is fused.
+        """
+        return self._model.weights
+
+    @property
+    def _all_names(self) -> tuple[dict[Any, int], ...]:
+        return self._attributes, self._voters, self._raters, self._places
+
+    def _columns(self, given: Given) -> Layout:
+        """Give new names their columns and new classes their places; returns the layout that they need."""
+        numbers, voted, rated = given
+        for names, met in [(self._attributes, numbers), (self._voters, voted), (self._raters, rated)]:
+            for name in met:
+                if name not in names:
+                    names[name] = len(names)
+        for name in [*said(voted).values(), *(c for row in rated.values() for c in row)]:
+            self._class(name)
+        return Layout(len(self._voters), len(self._raters), 0, len(self._attributes), self._engine.layout.constant)
+
+    def _class(self, name: Any) -> int:
+        """The place of a class, a new one if need be."""
+        name = name.item() if isinstance(name, np.generic) else name
+        return self._places.setdefault(name, len(self._places))
+
+    def _instances(
+        self,
+        given: Given,
+        layout: Layout | None = None,
+        columns: Sequence[Mapping[Any, int]] | None = None,
+        places: Mapping[Any, int] | None = None,
+    ) -> Instances:
+        """The arrays of one instance, in columns and classes that there are; others are left out."""
+        numbers, voted, rated = given
+        layout, places = self._engine.layout if layout is None else layout, self._places if places is None else places
+        attributes, voters, raters = (self._attributes, self._voters, self._raters) if columns is None else columns
+        votes = np.full((1, layout.voters), -1, np.int32)
+        for name, choice in voted.items():
+            if name in voters and choice in places:
+                votes[0, voters[name]] = places[choice]
+        scores = np.zeros((1, layout.raters, len(places) if layout.raters else 0))
+        for name, row in rated.items():
+            if name in raters:
+                for choice, value in row.items():
+                    if choice in places:
+                        scores[0, raters[name], places[choice]] = value
+        known = [(attributes[name], value) for name, value in numbers.items() if name in attributes]
+        return no_instances(1)._replace(
+            votes=votes,
+            signs=np.ones(layout.voters),
+            scores=scores,
+            indptr=np.array([0, len(known)] if layout.sparse else [], np.int64),
+            indices=np.array([column for column, _ in known], np.int32),
+            values=np.array([value for _, value in known], float),
+            constant=layout.constant,
+        )
+
+    def _voted(self, votes: Mapping[Any, Any]) -> list[Any]:
+        """The classes not yet known that votes make known, in the order of the voters."""
+        if not self._engine.settings.by_votes:
+            return []
+        fresh = {name: choice for name, choice in said(votes).items() if choice not in self._known}
+        order = sorted(fresh, key=lambda name: self._voters.get(name, len(self._voters)))
+        return [choice.item() if isinstance(choice, np.generic) else choice for choice in map(fresh.get, order)]
+
+    # -- one trial ----------------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Model:
+        """The model under it, with the recent instances in their place; for the rest of the library."""
+        self._settle()
+        return self._model
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, with the recent instances in their place; for the rest of the library."""
+        self._settle()
+        return self._engine
+
+    def _judge(self, given: Given) -> tuple[Model, np.ndarray, np.ndarray]:
+        """The model that judged, its predictions and scores. The state stays as it is: whoever is new is a guest."""
+        model, engine, instance = self._judging(given)
+        return model, *engine.judge(instance, 1)
+
+    def _judging(self, given: Given) -> tuple[Model, Engine, Instances]:
+        """The model that judges an instance, the engine that does it, and the instance in its columns."""
+        if self._asking.choice is not None:
+            found = self._judged_by_few(given)
+            if found is not None:
+                return found[0], found[0].engine, found[1]
+        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
+        voted = self._voted(given.votes)
+        fresh = any(block.keys() - names.keys() for block, names in zip(blocks, known, strict=True))
+        if not voted and (self._from_zero or not fresh):
+            return self._model, self._engine, self._instances(given)
+        layout, guests = self._guests(known, blocks)
+        if not voted:
+            return self._model, self._engine.hosting(layout), self._instances(given, layout, guests)
+        rated = [name for row in given.scores.values() for name in row]
+        model = self._model.visited(layout, [*voted, *rated], voted)
+        places = {name: place for place, name in enumerate(model.classes)}
+        return model, model.engine, self._instances(given, layout, guests, places)
+
+    def _rated(self, attributes: Attributes, votes: Votes, scores: Scores) -> tuple[Model, np.ndarray]:
+        """The model that judges an instance, and its scores of the classes that may be predicted."""
+        path = self._path
+        if self._short and scores is None and (path is None or path.asked is not None):
+            answered = self._ask(attributes, votes) is not REFUSED or self._again(attributes, votes) is not REFUSED
+            if answered and self._path is not None and self._path.asked is not None:
+                return self._model, self._path.asked[:, : len(self._known)].copy()
+        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
+        return model, table[:, : len(model.known)]
+
+    def _guests(
+        self, known: Sequence[dict[Any, int]], blocks: Sequence[Mapping[Any, Any]]
+    ) -> tuple[Layout, list[Mapping[Any, int]]]:
+        """Columns for all names, with those that are new behind the others."""
+        fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
+        guests: list[Mapping[Any, int]] = [
+            ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
+            for new, names in zip(fresh, known, strict=True)
+        ]
+        attributes, voters, raters = map(len, guests)
+        return Layout(voters, raters, 0, attributes, self._engine.layout.constant), guests
+
+    def _judge_with(self, model: Model, given: Given) -> np.ndarray:
+        """The scores by this model or a copy of it, whose classes are places; whoever is new is a guest."""
+        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
+        layout, guests = self._guests(known, blocks)
+        places = {place: place for place in range(len(model.classes))}
+        engine = model.engine if layout == model.layout else model.engine.hosting(layout)
+        return engine.judge(self._instances(given, layout, guests, places), 1)[1]
+
+    def _learn(self, given: Given, label: Hashable, served: Hashable = UNSET, weight: float = 1.0) -> Any:
+        self._alone()
+        if not self.fixed:
+            self._ids.see(self.trials, given.votes, self._places, label)
+        place = -1 if no_label(label) else self._known.get(label, -1)
+        if place >= 0 and weight == 1.0 and self._asking.choice is not None:
+            number = self._learned_by_few(given, place, None if served is UNSET else self._places.get(served, -1))
+            if number is not None:
+                return self.classes[number] if number >= 0 else None
+        model, met = self._model, [len(names) for names in self._all_names]
+        try:
+            layout = self._columns(given)
+            labels = [] if no_label(label) else [label.item() if isinstance(label, np.generic) else label]
+            for name in labels:
+                self._class(name)
+            model.grow(layout, self._places)
+        except ValueError:  # too wide for a rule that keeps a matrix
+            for names, count in zip(self._all_names, met, strict=True):
+                while len(names) > count:
+                    names.popitem()
+            raise
+        model.meet(labels, self._voted(given.votes))
+        self._places = {name: place for place, name in enumerate(model.classes)}
+        try:
+            predicted = self._play(self._instances(given), self._places[label] if labels else -1, served, weight)
+        finally:
+            self._renamed()
+        if labels and self._of_votes:
+            self._hear(given.votes, labels[0])
+        self._asking.changed()
+        return predicted
+
+    def _unharmed(self, given: Given) -> AbstractContextManager[None]:
+        """Roll back if huge numbers carry the weights out of the range of floats."""
+        return self._rolled_back() if given.largest > LARGE else SAFE
+
+    @contextmanager
+    def _rolled_back(self) -> Iterator[None]:
+        try:
+            with self._model.rolled_back():
+                yield
+        except OverflowError:
+            self._prepare()
+            raise
+
+    def _widened(self, numbers: Mapping[Any, float], voted: Mapping[Any, Any]) -> bool:
+        """Give new attributes their columns, if nothing else is new and there is a one-trial path; whether there is."""
+        engine, met = self._engine, self._attributes
+        layout = engine.layout
+        new = [name for name in numbers if name not in met]
+        if not new or not layout.sparse or not self._short:
+            return False
+        if voted and not (voted.keys() <= self._voters.keys() and self._places.keys() >= set(said(voted).values())):
+            return False
+        wider = Layout(layout.voters, layout.raters, 0, layout.sparse + len(new), layout.constant, layout.names)
+        stays = self._path is not None and wider.rows <= engine.capacity
+        if not stays:
+            self._alone()
+        engine.grow(wider, engine.k)
+        for place, name in enumerate(new, layout.sparse):
+            met[name] = place
+        if stays:
+            return True
+        self._renamed()
+        return self._open(numbers, voted or None)
+
+    def _new_attributes(self, attributes: Attributes, votes: Votes, label: Hashable) -> bool:
+        """`_widened` for a plain dict of plain numbers, without reading it first."""
+        if self._path is None or votes is not None or type(attributes) is not dict or self._bounded is not None:
+            return False
+        try:
+            if label not in self._known:
+                return False
+        except TypeError:  # not hashable
+            return False
+        for value in attributes.values():
+            if type(value) not in PLAIN_TYPES or not -LARGE <= value <= LARGE:
+                return False
+        return self._widened(attributes, {})
+
+    def _play(self, played: Instances, place: int, served: Hashable = UNSET, weight: float = 1.0) -> Any:
+        """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
+        self._alone()
+        answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
+        weights, label = np.array([weight]), np.array([place], np.int32)
+        number = int(self._model.play(played, label, served=answers, weights=weights).predictions[0])
+        return self.classes[number] if number >= 0 else None
+
+    def _play_known(self, played: Instances, votes: Votes, label: Hashable, weight: float = 1.0) -> Any:
+        """Learn one instance whose names and label are all known."""
+        predicted = self._play(played, self._known[label], weight=weight)
+        if self._of_votes:
+            self._hear(votes, label)
+        return predicted
+
+    def _at_once(self, attributes: Attributes, votes: Votes, scores: Scores) -> Instances | None:
+        """The arrays of an instance whose names are all known, or None."""
+        layout = self._engine.layout
+        if (
+            self._choosing
+            or self._asking.choice is not None
+            or scores is not None
+            or layout.raters
+            or (self._bounded is not None and attributes is not None)
+        ):
+            return None
+        try:
+            codes = self._codes(votes)
+            if attributes is None:
+                return None if votes is None else self._of_voters(codes)
+            if not isinstance(attributes, Mapping):
+                return None
+            columns = np.array([self._attributes[name] for name in attributes], np.int32)
+            values = np.array(list(attributes.values()), np.float64)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            return None
+        if values.ndim != 1 or not (np.abs(values) <= LARGE).all():
+            return None
+        indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
+        return self._of_voters(codes)._replace(indptr=indptr, indices=columns, values=values)
+
+    def _codes(self, votes: Votes) -> np.ndarray:
+        """The place that each voter voted for, in the order of the voters."""
+        if votes is None or isinstance(votes, dict):
+            codes = np.full((1, len(self._voters)), -1, np.int32)
+            if votes:
+                there = list(map(self._voters.__getitem__, votes))
+                codes[0, there] = list(map(self._chosen.__getitem__, votes.values()))
+            return codes
+        if len(votes) != len(self._voters) or self._count_numbered() < len(votes):
+            raise KeyError
+        places = map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+        return np.array([list(places)], np.int32)
+
+    def _again(self, attributes: Attributes, votes: Votes, *label: Hashable) -> Any:
+        """Try the short way once more, if the instance can be written more simply or a path be set up."""
+        if label and self._new_attributes(attributes, votes, *label):
+            predicted = self._teach(attributes, votes, *label)
+            if predicted is not REFUSED:
+                return predicted
+        given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
+        if given[0] is not attributes or given[1] is not votes:
+            predicted = self._teach(*given, *label) if label else self._ask(*given)
+            if predicted is not REFUSED:
+                return predicted
+        if not self._open(*given):
+            return REFUSED
+        return self._teach(*given, *label) if label else self._ask(*given)
+
+    def _open(self, attributes: Attributes, votes: Votes) -> bool:
+        """Set up a one-trial path for an instance whose names are all known; whether there is a new one."""
+        engine = self._engine
+        if not self._short:
+            return False
+        numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
+        count = len(numbers)
+        largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) <= LARGE), default=0.0)
+        if self._path is not None and self._path.has_room(count, largest):
+            return False
+        for given, met in (attributes, self._attributes), (votes, self._voters):
+            if isinstance(given, dict) and not given.keys() <= met.keys():
+                return False  # it would be closed before it is used
+        names = NamePlaces(
+            self._attributes, self._voters, self._chosen, self._known, self.classes,
+            numbered(self._attributes), numbered(self._voters),
+        )  # fmt: skip
+        self._settle()
+        path = path_for(engine, names, self._model.record, count, largest)
+        if path is None:
+            return False
+        self._path, self._ask, self._teach = path, path.ask, path.teach
+        return True
+
+    def _settle(self) -> None:
+        """Hand the recent instances that the path keeps to the engine."""
+        if self._path is not None:
+            self._path.settle()
+
+    def _alone(self) -> Engine:
+        """The engine, to play trials that the path does not see."""
+        self._settle()
+        if self._path is not None and self._path.remembers:
+            self._renamed()
+        return self._engine
+
+    def learn_rows(self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Learn many instances of known attributes: the same as `learn` on each of them, in less time.
+
+        Parameters
+        ----------
+        indptr, columns, values
+            The rows as in a CSR array; a column is a place in `attributes`. Rows are finite and within bounds.
+        labels
+            Places in `known`.
+
+        Returns
+        -------
+        numpy.ndarray
+            What was predicted, as places in `classes`.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("perceptron")
+        >>> for name in "yes", "no":
+        ...     _ = learner.learn({name: 1.0}, label=name)
+        >>> learner.learn_rows(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), np.array([0, 1]))
+        array([1, 1], dtype=int32)
+        """
+        size, layout = len(labels), self._engine.layout
+        check_rows(indptr, len(columns), len(values), size)
+        check_places("columns", columns, layout.sparse, "attributes")
+        check_places("labels", labels, len(self._known), "known classes")
+        instances = no_instances(size)._replace(
+            votes=np.full((size, layout.voters), -1, np.int32),
+            signs=np.ones(layout.voters),
+            scores=np.zeros((size, layout.raters, self._engine.k if layout.raters else 0)),
+            indptr=np.ascontiguousarray(indptr, np.int64),
+            indices=np.ascontiguousarray(columns, np.int32),
+            values=np.require(values, float, ["C", "W", "A"]),
+            constant=layout.constant,
+        )
+        places = np.ascontiguousarray(labels, np.int32)
+        self._alone()
+        return self._model.play(instances, places).predictions
+
+    # -- further answers ----------------------------------------------------------------------------------------------
+
+    def rank(self, candidates: Candidates, *, votes: Votes = None, scores: Scores = None) -> list[Any]:
+        """The candidates, the best first. Nothing is learned.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner()
+        >>> for t in range(20):
+        ...     said = {"bm25": [0.2, 0.9, 0.1], "clicks": [0.8, 0.3, 0.4]}
+        ...     _ = learner.learn(candidates=[f"{t}a", f"{t}b", f"{t}c"], scores=said, label=f"{t}a")
+        >>> learner.rank(["x", "y", "z"], scores={"bm25": [0.5, 0.1, 0.2], "clicks": [0.1, 0.4, 0.9]})
+        ['z', 'y', 'x']
+        """
+        names = choices(self, candidates)
+        _, rated = judge_candidates(self, names, (None, votes, scores))
+        return [names[place] for place in best_first(self, rated)]
+
+    def scores(
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
+    ) -> dict[Any, float]:
+        """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
+        names, _, table = self._rated_names(attributes, votes, scores, candidates)
+        return dict(zip(names, table[0].tolist(), strict=True))
+
+    def predict_proba(
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
+    ) -> dict[Any, float]:
+        """The probability of each class that may be predicted, or of each candidate (see `linmax.models.calibration`).
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner()
+        >>> for t in range(40):
+        ...     found = [f"{t}a", f"{t}b"]
+        ...     _ = learner.learn(candidates=found, votes={"anna": found[0]}, label=found[t % 4 == 0])
+        >>> shares = learner.predict_proba(candidates=["x", "y", "z"], votes={"anna": "z"})
+        >>> {name: round(share, 1) for name, share in shares.items()}
+        {'x': 0.2, 'y': 0.2, 'z': 0.6}
+        """
+        names, model, table = self._rated_names(attributes, votes, scores, candidates)
+        return dict(zip(names, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+
+    def predict_set(
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        candidates: Candidates = None,
+        coverage: float = 0.9,
+    ) -> tuple[Any, ...]:
+        """The classes, or candidates, that hold the right one as often as ``coverage`` says, the likeliest first.
+
+        See `Model.sets`.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("perceptron")
+        >>> for trial in range(100):
+        ...     _ = learner.learn({"rain": 1.0}, label="umbrella" if trial % 10 else "hat")
+        >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
+        (('umbrella', 'hat'), ('umbrella',))
+        """
+        names, model, table = self._rated_names(attributes, votes, scores, candidates)
+        return chosen(table, model.sets(table, coverage), names)[0] if table.size else ()
+
+    def _rated_names(
+        self, attributes: Attributes, votes: Votes, scores: Scores, candidates: Candidates
+    ) -> tuple[Sequence[Any], Model, np.ndarray]:
+        """The classes that may be predicted, the model that judges them, and their scores."""
+        if candidates is None:
+            model, table = self._rated(attributes, votes, scores)
+            return model.known, model, table
+        names = choices(self, candidates)
+        rated = judge_candidates(self, names, (attributes, votes, scores))[1]
+        return names, self.model, rated[None]
+
+    def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Any:
+        """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
+
+        Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
+        class was right and with ``wrong`` if it was not.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("B(gamma=0.2)-perceptron", classes=["cap", "hat", "umbrella"])
+        >>> for _ in range(100):
+        ...     tried = learner.explore({"rain": 1.0})
+        ...     told = {"label": tried} if tried == "umbrella" else {"wrong": tried}
+        ...     _ = learner.learn({"rain": 1.0}, **told)
+        >>> learner.predict({"rain": 1.0})
+        'umbrella'
+        """
+        model, predictions, _ = self._judge(self._reading.read(attributes, votes, scores))
+        place = model.explored(int(predictions[0]))
+        return model.classes[place] if place >= 0 else None
+
+    def wants_label(
+        self,
+        attributes: Attributes = None,
+        *,
+        votes: Votes = None,
+        scores: Scores = None,
+        id: Hashable = None,
+        candidates: Candidates = None,
+    ) -> bool:
+        """Whether the label of an instance is worth asking for: drawn by a selective learner, True for any other.
+
+        The draw counts, and if the label is wanted the next one that `learn` is given is learned from; so ask once for
+        each instance. With an ``id`` alone the instance is the one that `predict` kept.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("S(b=0.1)-perceptron", classes=["hat", "umbrella"])
+        >>> for _ in range(50):
+        ...     if learner.wants_label({"rain": 1.0}):
+        ...         _ = learner.learn({"rain": 1.0}, label="umbrella")
+        >>> learner.trials < 15, learner.predict({"rain": 1.0})
+        (True, 'umbrella')
+        """
+        blocks = attributes, votes, scores
+        if candidates is not None:
+            rated = judge_candidates(self, choices(self, candidates), blocks)[1]
+            return self._model.wants_label(rated[None], len(rated))
+        if id is None:
+            return self._model.wants_label(self._judge(self._reading.read(*blocks))[2])
+        given, kept = self._waiting.kept(id, *blocks), self._waiting[id].candidates
+        if kept is None:
+            return self._model.wants_label(self._judge(given)[2])
+        return self._model.wants_label(judged(self, given, len(kept))[None], len(kept))
+
+    def ask(
+        self,
+        votes: Mapping[Any, Any],
+        *,
+        attributes: Attributes = None,
+        candidates: Candidates = None,
+        costs: Mapping[Any, float] | None = None,
+        tolerance: float = TOLERANCE,
+        explore: float = EXPLORE,
+        voters: Sequence[Any] | None = None,
+    ) -> Any:
+        """Whom of the voters to ask next about an instance, or None when asking more is not worth it.
+
+        The decisions are those of `linmax.VoteFusion.ask` on the same trials.
+
+        Parameters
+        ----------
+        votes
+            The votes so far, {voter: vote}; who was asked and abstained is there with None.
+        attributes
+            Those of the instance, if there are any; with ``tolerance=0``.
+        candidates
+            Those of the instance, for a learner that chooses among candidates; with ``tolerance=0``.
+        costs
+            What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
+        tolerance
+            How much accuracy may be given up. Above 0, for a learner of votes alone, voters are asked until more votes
+            are not worth their cost, by the trials so far. With 0 they are asked until those left cannot change the
+            answer, whatever they vote: a class, one that nobody has named before unless ``classes`` were given, or
+            nothing. That is certain only for a single weight vector, such as "winnow(1.1)"; any other learner, the
+            default too, asks all.
+        explore
+            Share of the instances at which one voter from outside the panel is asked as well, so that one that got
+            better is found. Not with ``tolerance=0``.
+        voters
+            Who may be asked: all by default.
+
+        Notes
+        -----
+        Then learn from the votes that there are: ``learn(votes=votes, label=...)``. A voter that is not among them has
+        not been asked, and keeps its weight; one that is there with None abstained. With a tolerance, instances with
+        the votes of the panel alone are answered, and learned, by models of its first voters; without one by that of
+        all. Which of them is settled by the tolerance and costs that were last asked with; asking changes nothing else.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner("perceptron", thresholds=False)
+        >>> for label in ["a", "b"] * 5:
+        ...     _ = learner.learn(votes={"anna": label, "ben": "a", "carl": "b"}, label=label)
+        >>> learner.ask({}, tolerance=0), learner.ask({"anna": "a"}, tolerance=0)
+        ('anna', None)
+        """
+        inquiry = self.inquiry(
+            votes,
+            attributes=attributes,
+            candidates=candidates,
+            costs=costs,
+            tolerance=tolerance,
+            explore=explore,
+            voters=voters,
+        )
+        ask_by(self, inquiry.choice)
+        return inquiry.next()
+
+    def inquiry(
+        self,
+        votes: Mapping[Any, Any],
+        *,
+        attributes: Attributes = None,
+        candidates: Candidates = None,
+        costs: Mapping[Any, float] | None = None,
+        tolerance: float = TOLERANCE,
+        explore: float = EXPLORE,
+        voters: Sequence[Any] | None = None,
+    ) -> Inquiry:
+        """A question as `ask` takes it, checked and not yet answered; for the rest of the library."""
+        names = None if candidates is None else choices(self, candidates)
+        return inquiry_of(
+            self,
+            votes,
+            attributes=attributes,
+            candidates=names,
+            costs=costs,
+            tolerance=tolerance,
+            explore=explore,
+            voters=voters,
+        )
+
+    def ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
+        """Ask by this tolerance and these costs from now on, as `ask` does; for the rest of the library."""
+        ask_by(self, read_choice(self, tolerance, costs))
+
+    def panel(self, costs: Mapping[Any, float] | None = None) -> VoterPanels:
+        """How few voters are enough: for m = 1, 2, ... which ones, their cost, and how often they are right alone.
+
+        As `linmax.VoteFusion.panel` says it of the same trials; for a learner of votes alone.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data, learner = linmax.majority_problem(n=20, r=3, k=2, trials=500, seed=1), linmax.Learner()
+        >>> for votes, label in zip(data.votes, data.labels.tolist()):
+        ...     _ = learner.learn(votes=votes, label=label)
+        >>> panel = learner.panel()
+        >>> sorted(panel[2].voters), panel[2].accuracy > 0.95, len(panel.enough().voters)
+        ([0, 1, 2], True, 3)
+        """
+        return self.panels_to_compare(costs)()
+
+    def panels_to_compare(self, costs: Mapping[Any, float] | None = None) -> Callable[[], VoterPanels]:
+        """What finds the panels, by what has been learned up to now; for the rest of the library."""
+        return panels(self, costs)
+
+    # -- trials kept to ask fewer voters ------------------------------------------------------------------------------
+
+    @property
+    def trials(self) -> int:
+        """Labels learned from so far."""
+        return self._model.trials + self._asking.of_few
+
+    def _asking_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What is kept, as plain data and arrays; nothing of other learners."""
+        asking = self._asked()
+        if not asking.recent.told and asking.choice is None:
+            return {}, {}
+        told, blocks = asking.state()
+        named = ((f"asking.{block}.{name}", a) for block, arrays in blocks.items() for name, a in arrays.items())
+        return {"asking": told}, dict(named)
+
+    def _restore_asking(self, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep what `_asking_state` gave."""
+        self._heard = []
+        self._asking = Asking.restored(description.get("asking", {}), apart(apart(arrays).get("asking", {})))
+
+    @property
+    def asking(self) -> Asking:
+        """What is kept to ask fewer voters; for the rest of the library."""
+        return self._asked()
+
+    def worth(self) -> np.ndarray:
+        """See `linmax.models.asking.AskingModel`."""
+        try:
+            weights = self.weights.arrays.voters
+        except ValueError:  # not a single weight vector
+            return self._asked().recent.accuracy_lately(len(self._voters))
+        total = np.abs(weights).sum()
+        return np.asarray(weights / total if total > 0.0 else weights)
+
+    def _hear(self, votes: Votes, label: Hashable) -> None:
+        """Note a trial that has been learned."""
+        if votes is None:
+            return
+        self._heard.append((dict(votes) if isinstance(votes, Mapping) else dict(enumerate(votes)), label))
+        if len(self._heard) >= NOTED_TOGETHER:
+            self._asked()
+
+    def _hear_taught(self, votes: Votes, label: Hashable) -> None:
+        """The same of the trial that the path was taught last, which has read the votes."""
+        if votes is None or self._path is None or len(votes) < len(self._voters):
+            self._hear(votes, label)
+            return
+        self._heard.append((self._path.taught_votes().copy(), label))
+        if len(self._heard) >= NOTED_TOGETHER:
+            self._asked()
+
+    def _asked(self) -> Asking:
+        """What is kept, with all trials so far."""
+        if self._heard:
+            heard, self._heard = self._heard, []
+            labels = np.array([self._places[label] for _, label in heard], np.int32)
+            self._asking.learn_all(*self._in_columns([votes for votes, _ in heard]), labels)
+        return self._asking
+
+    def _in_columns(self, rows: Sequence[HeardVotes]) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of votes as places of classes, -1 for silence, and who was asked: voters and classes are known."""
+        shape, places = (len(rows), len(self._voters)), self._places | {None: -1}
+        if {*map(len, rows)} == {shape[1]} and dict not in {*map(type, rows)}:
+            return np.array(rows, np.int32), np.ones(shape, bool)
+        codes, asked = np.full(shape, -1, np.int32), np.zeros(shape, bool)
+        for t, row in enumerate(rows):
+            there: Any = slice(len(row))  # further voters have joined since
+            if isinstance(row, dict):
+                there = list(map(self._voters.__getitem__, row))
+            codes[t, there] = list(map(places.__getitem__, row.values())) if isinstance(row, dict) else row
+            asked[t, there] = True
+        return codes, asked
+
+    def _heard_from(self, votes: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """The same of one row, of known voters; a class that is not known is silence."""
+        codes, asked = self._in_columns(
+            [{name: vote if vote in self._places else None for name, vote in votes.items()}]
+        )
+        return codes[0], asked[0]
+
+    def _for_all(self, given: Given) -> bool:
+        """Whether a trial is none for the few, whoever they are: it has a name or a class that is new."""
+        if self._asking.choice is None or given.attributes or given.scores or given.votes.keys() - self._voters.keys():
+            return True
+        return not self._known.keys() >= set(said(given.votes).values())
+
+    def _judged_by_few(self, given: Given) -> tuple[Model, Instances] | None:
+        """The model of the few that answers this trial, and the instance in its columns."""
+        if self._for_all(given):
+            return None
+        codes, asked = self._heard_from(given.votes)
+        few = None if asked.all() else self._asked().current(self)
+        if few is None or not few.asked(asked[None])[0]:
+            return None
+        step = int(few.steps(asked[None])[0])
+        return few.models[step], few.instance(codes, step)
+
+    def _learned_by_few(self, given: Given, place: int, served: int | None) -> int | None:
+        """Learn a trial of the few; the class that was predicted, or None if it is for the model of all."""
+        if self._for_all(given):
+            return None
+        codes, asked = self._heard_from(given.votes)
+        asking = self._asked()
+        few = asking.for_few(self, asked)
+        if few is None:
+            return None
+        predicted = asking.learn_few(few, codes, asked, place)
+        answer = predicted if served is None else served
+        note_all(self._model.record, np.array([answer], np.int32), np.array([place], np.int32))
+        return predicted
+
+
+# -- candidates: the classes of one trial -----------------------------------------------------------------------------
+
+
+class NeedsCandidates(Reading):
+    """The reading of a learner that chooses among candidates: there are no other classes."""
+
+    def check_label(self, label: Hashable, what: str = "label") -> Never:
+        """Refuse a label without candidates."""
+        raise ValueError(f"this learner chooses among candidates; give candidates= beside {what}={label!r}")
+
+    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Never:  # noqa: ARG002
+        """Refuse an instance without candidates."""
+        raise ValueError("this learner chooses among candidates; give candidates=")
+
+
+def read_candidates(candidates: Candidates) -> list[Any]:
+    """The candidates of one trial as a list, checked."""
+    if isinstance(candidates, (str, bytes)) or not isinstance(candidates, Iterable):
+        raise TypeError(f"candidates must be a list of classes, got {candidates!r}")
+    names = [name.item() if isinstance(name, np.generic) else name for name in candidates]
+    if not names:
+        raise ValueError("candidates must have at least one class, got none")
+    try:
+        seen: set[Any] = set()
+        twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+    except TypeError:
+        raise TypeError(f"candidates must be hashable, got {names!r}; use text, numbers or tuples") from None
+    if len(seen) < len(names):
+        raise ValueError(f"candidates: {twice!r} is given twice; give each once")
+    nobody = next((name for name in names if no_label(name)), UNSET)
+    if nobody is not UNSET:
+        raise ValueError(f"candidates: {nobody!r} names nobody; leave it out")
+    return names
+
+
+def choosing_model(model: Model) -> Model:
+    """A model for candidates in the place of one that has learned nothing: without thresholds, which belong to classes.
+
+    It must not look back at trials that had other candidates.
+    """
+    settings = Settings(model.engine.settings.largest, model.engine.settings.update_on_tie, discover=True)
+    made = Model(model.learner, Layout(0, 0, 0, 0, 0.0), [], settings, Columns({}, {}, {})).follow()
+    if made.engine.memory or any(inner.memory for node in made.engine.top.walk() for inner in node.engines):
+        raise ValueError(
+            f"{model.learner} looks at earlier trials again, which had other candidates; leave R and V out, or use auto"
+        )
+    return made
+
+
+def in_places(
+    learner: Learner, candidates: Sequence[Any], attributes: Attributes, votes: Votes, scores: Scores
+) -> Given:
+    """What voters and raters say of the candidates, who go by their places; what they say of others does not count."""
+    if attributes is not None:
+        raise TypeError(
+            "attributes have a weight for each class, and candidates have no weights of their own; rate the "
+            "candidates: scores={attribute: {candidate: number}}"
+        )
+    reading = Reading(candidates, False, learner.model.bounded, learner._normaliser)
+    numbers, voted, rated = reading.read(None, votes, scores)
+    place = {name: j for j, name in enumerate(candidates)}
+    return Given(
+        numbers,
+        {voter: place[choice] for voter, choice in voted.items() if choice in place},
+        {rater: {place[c]: value for c, value in row.items() if c in place} for rater, row in rated.items()},
+    )
+
+
+def judge_candidates(learner: Learner, candidates: Sequence[Any], blocks: Sequence[Any]) -> tuple[Given, np.ndarray]:
+    """The instance as the model sees it, and the scores of the candidates. Nothing is learned."""
+    given = in_places(learner, candidates, *blocks)
+    return given, judged(learner, given, len(candidates))
+
+
+def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
+    """The scores of so many candidates; ``given`` in places. The state stays as it is."""
+    model = learner.model
+    if count > len(model.classes):  # more places than ever: a copy has them
+        model = model.visited(model.layout, range(count), ())
+    shape = model.engine.state.shape
+    before, shape[KNOWN] = int(shape[KNOWN]), count
+    try:
+        return learner._judge_with(model, given)[0, :count]
+    finally:
+        shape[KNOWN] = before
+
+
+def among_candidates(learner: Learner, votes: Mapping[Any, Any], candidates: Sequence[Any]) -> tuple[Engine, Instances]:
+    """A copy of the engine in which only so many classes are known, and an instance with votes for candidates."""
+    given, count = in_places(learner, candidates, None, votes, None), len(candidates)
+    engine = learner.model.visited(learner.model.layout, range(count), ()).engine
+    engine.state.shape[KNOWN] = count
+    places = {place: place for place in range(engine.k)}
+    return engine, learner._instances(given, places=places)
+
+
+def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
+    """Places of candidates, the highest score first; ties as the learner breaks them."""
+    if learner.model.engine.settings.largest:
+        return np.asarray(np.argsort(scores, kind="stable")[::-1])
+    return np.argsort(-scores, kind="stable")
+
+
+def learn_candidates(learner: Learner, given: Given, count: int, label: int, served: Hashable) -> int:
+    """Learn one trial; ``given`` and ``label`` in places. Returns the place predicted."""
+    model, met = learner.model, [len(names) for names in learner._all_names]
+    try:
+        for place in range(count):
+            learner._class(place)
+        model.grow(learner._columns(given), learner._places)
+    except ValueError:  # too wide for a rule that keeps a matrix
+        for names, size in zip(learner._all_names, met, strict=True):
+            while len(names) > size:
+                names.popitem()
+        raise
+    model.engine.state.shape[KNOWN] = count
+    try:
+        return int(learner._play(learner._instances(given), label, served))
+    finally:
+        learner._renamed()
+
+
+def choices(learner: Learner, candidates: Candidates) -> list[Any]:
+    """The candidates, checked. From the first ones on the learner chooses among candidates only."""
+    names = read_candidates(candidates)
+    if not learner._choosing:
+        if learner.fixed or learner.trials or len(learner._waiting):
+            told = "its classes were fixed" if learner.fixed else "it has met classes that are not candidates"
+            raise ValueError(f"candidates need a learner of their own, and {told}; make another Learner for them")
+        learner._model = choosing_model(learner._model)
+        learner._choosing = True
+        learner._prepare()
+    return names
+
+
+def choose(learner: Learner, candidates: Candidates, blocks: Blocks, id: Hashable) -> Any:
+    """`Learner.predict` among candidates."""
+    if id is not None:
+        learner._waiting.check_new(id)
+    names = choices(learner, candidates)
+    given, rated = judge_candidates(learner, names, blocks)
+    place = int(best_first(learner, rated)[0])
+    if id is not None:
+        learner._waiting[id] = Waiting(*given, place, names)
+    return names[place]
+
+
+def learn_choice(learner: Learner, candidates: Candidates, label: Hashable, blocks: Blocks, id: Hashable) -> Any:
+    """`Learner.learn` among candidates."""
+    if id is not None:
+        raise TypeError("id= means the instance that was kept, with its candidates; leave candidates= out")
+    names = read_candidates(candidates)
+    place = place_of(label, names)
+    choices(learner, names)
+    given, rated = judge_candidates(learner, names, blocks)
+    served = int(best_first(learner, rated)[0])
+    with learner._unharmed(given):
+        learn_candidates(learner, given, len(names), place, served)
+    return names[served]
+
+
+def check_choice(learner: Learner, candidates: Candidates, label: Hashable, blocks: Blocks) -> None:
+    """Raise what `learn_choice` would raise."""
+    names = read_candidates(candidates)
+    place_of(label, names)
+    in_places(learner, names, *blocks)
+
+
+def place_of(label: Hashable, candidates: Sequence[Any], what: str = "label") -> int:
+    """The place of a label, which must be one of the candidates."""
+    check_given(label)
+    if label not in candidates:
+        raise ValueError(f"{what}: {label!r} is not among the candidates {list(candidates)!r}")
+    return candidates.index(label)
+
+
+# -- asking fewer voters ----------------------------------------------------------------------------------------------
+
+
+def inquiry_of(
+    learner: Learner,
+    votes: Mapping[Any, Any],
+    *,
+    attributes: Attributes,
+    candidates: Sequence[Any] | None,
+    costs: Any,
+    tolerance: float,
+    explore: float,
+    voters: Sequence[Any] | None,
+) -> Inquiry:
+    """Return the question which voter to ask next, checked against what the learner knows."""
+    if not isinstance(votes, Mapping):
+        raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
+    names = learner.voters
+    if not names:
+        raise ValueError("ask() needs voters, and this learner has met none; learn from trials with votes= first")
+    for given, block in ("votes", votes), ("voters", () if voters is None else voters):
+        unknown = [name for name in block if name not in names]
+        if unknown:
+            raise ValueError(f"{given}: {unknown[0]!r} is not a known voter; the voters are {names!r}")
+    if candidates is not None and attributes is not None:
+        raise TypeError("attributes have a weight for each class, and candidates have no weights of their own")
+    allowed = None if voters is None else np.array([name in voters for name in names], bool)
+    tolerance, explore, prices = (
+        read_share("tolerance", tolerance), read_share("explore", explore), read_costs(costs, names)
+    )  # fmt: skip
+    choice = read_choice(learner, tolerance, costs, attributes is not None)
+    asked = np.array([name in votes for name in names], bool)
+    cast = {name: vote for name, vote in votes.items() if not missing(vote)}
+    for name, vote in cast.items():
+        if vote.__hash__ is None:
+            raise TypeError(f"votes: {vote!r} of {name!r} is not hashable; a vote is one class")
+    if candidates is None:
+        cast = learner._reading.read(None, cast, None).votes
+    codes = learner._heard_from(cast)[0] if choice is not None else np.zeros(0, np.int32)
+    question = partial(_question, learner, cast, attributes, candidates, asked)
+    return Inquiry(learner, codes, asked, question, tolerance, prices, explore, choice, allowed)
+
+
+def _question(
+    learner: Learner,
+    cast: Mapping[Any, Any],
+    attributes: Attributes,
+    candidates: Sequence[Any] | None,
+    asked: np.ndarray,
+) -> Question:
+    """Return the instance as the model of all voters sees it."""
+    widen = None
+    if candidates is not None:
+        engine, instance = among_candidates(learner, cast, candidates)
+    else:
+        numbers = {} if attributes is None else learner._reading.read(attributes, None, None).attributes
+        model, engine, instance = learner._judging(Given(numbers, dict(cast), {}))
+        widen = partial(add_class, model, engine.layout) if engine.settings.by_votes else None
+    return Question(engine, instance, asked, np.eye(len(asked), instance.votes.shape[1], dtype=bool), widen)
+
+
+def ask_by(learner: Learner, choice: Choice | None) -> None:
+    """Let the learner ask by this from now on: by a tolerance and costs, or exactly."""
+    if learner._asked().choose(choice):
+        learner._settle()
+        learner._renamed()
+
+
+def read_choice(learner: Learner, tolerance: float, costs: Any, attributes: bool = False) -> Choice | None:
+    """Return what to ask by, checked; None to ask exactly."""
+    if read_share("tolerance", tolerance) == 0.0:
+        return None
+    refuse_others(learner, f"tolerance={tolerance:g}", "ask with tolerance=0", attributes)
+    return Choice.read(tolerance, costs, learner.voters)
+
+
+def panels(learner: Learner, costs: Any) -> Callable[[], VoterPanels]:
+    """See `Learner.panel`."""
+    refuse_others(learner, "panel()", "make a Learner for the votes")
+    return learner._asked().compared(learner, read_costs(costs, learner.voters))
+
+
+def refuse_others(learner: Learner, what: str, remedy: str, attributes: bool = False) -> None:
+    """Refuse to choose a few of the voters of a learner that has more than votes."""
+    if not learner.voters:
+        raise ValueError(f"{what} needs voters, and this learner has met none; learn from trials with votes= first")
+    if len(learner.voters) > MOST_ASKED:
+        raise ValueError(
+            f"{what} needs at most {MOST_ASKED} voters, and this learner has {len(learner.voters)}; {remedy}"
+        )
+    others = {
+        "candidates": learner._choosing,
+        "attributes": bool(learner.attributes) or attributes,
+        "raters": bool(learner.raters),
+    }
+    present = [name for name, there in others.items() if there]
+    if present:
+        raise ValueError(f"{what} needs a learner of votes alone, and this one has {present[0]}; {remedy}")
+
+
+# -- the label is not this class --------------------------------------------------------------------------------------
+
+
+def learn_wrong(learner: Learner, wrong: Hashable, blocks: dict[str, Any], id: Hashable, candidates: Candidates) -> Any:
+    """Learn that the label is not ``wrong``; where that says nothing, nothing is learned."""
+    waiting = learner._waiting
+    if id is not None:
+        kept = waiting.kept(id, *blocks.values(), candidates)
+        names = waiting[id].candidates
+        rated = judged(learner, kept, len(names)) if names is not None else None
+    else:
+        names = None if candidates is None else choices(learner, candidates)
+        rated = None if names is None else judge_candidates(learner, names, tuple(blocks.values()))[1]
+    if names is not None and rated is not None:
+        place_of(wrong, names, "wrong")
+        drawn = draw_other(dict(zip(names, softmax(rated[None])[0].tolist(), strict=True)), wrong, learner.trials)
+    else:
+        wrong = learner._reading.label_meant(wrong)
+        learner._reading.check_label(wrong, "wrong")
+        model, _, instance = learner._judging(learner._reading.read(*blocks.values()) if id is None else kept)
+        drawn = other_label(model, instance, wrong, learner.trials)
+    given = blocks if candidates is None else blocks | {"candidates": candidates}
+    if drawn is None and id is not None:
+        answer = waiting[id].answer
+        waiting.label(id)  # the label has come, although it says nothing
+        return answer
+    if drawn is None:
+        return learner.predict(**given)
+    with denied(learner.model, drawn.wrong):
+        if id is not None:
+            return learner.learn(id=id, label=drawn.label)
+        if candidates is not None:
+            return learner.learn(label=drawn.label, **given)
+        return learner._learn_alone(blocks, drawn.label)
