@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = ["Names"]
 
-MISSING = -1  # code of None, and of names not in the codec where these are allowed
+NO_CODE = -1  # code of None, and of names not in the codec where these are allowed
 
 
 class Names:
@@ -30,13 +30,13 @@ class Names:
     def __init__(self, names: Iterable[Any] = ()) -> None:
         self.names: list[Any] = list(dict.fromkeys(names))
         self._code: dict[Any, int] = {name: number for number, name in enumerate(self.names)}
-        self._code[None] = MISSING
+        self._code[None] = NO_CODE
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __contains__(self, name: Any) -> bool:
-        return self._code.get(name, MISSING) >= 0
+        return self._code.get(name, NO_CODE) >= 0
 
     def code(self, name: Any) -> int:
         """Return the number of a name, -1 for None; raise KeyError for an unknown name."""
@@ -49,7 +49,7 @@ class Names:
     def encode_known(self, values: Iterable[Any]) -> np.ndarray:
         """Return the numbers of these names, -1 for None and for unknown names."""
         code = self._code
-        return np.array([code.get(name, MISSING) for name in values], np.int32)
+        return np.array([code.get(name, NO_CODE) for name in values], np.int32)
 
     def decode(self, codes: Iterable[int]) -> list[Any]:
         """Return the names with these numbers, None for -1."""
