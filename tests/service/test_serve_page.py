@@ -140,7 +140,7 @@ def test_weights_errors_and_words(server, page):
     assert words.startswith("After 100 trials:")
     assert "the best voter 0" in words
     page.locator("summary").click()
-    assert page.locator("#rows tr").count() >= 25
+    until(lambda: page.locator("#rows tr").count() >= 25)
     until(lambda: page.locator("#learner").inner_text() == "winnow(1.5), votes, 3 classes")
 
 
