@@ -18,10 +18,8 @@ def served(description: dict[str, Any]) -> Any:
     """A model of the service, without log and server."""
     from linmax.service.log import ModelRow
     from linmax.service.model import ServedModel as Served
-    from linmax.service.packing import SentNames
 
-    numbers = {"base": 0, "kept": 0, "named": 0, "last": 0, "pending": 0}
-    return Served(ModelRow(1, "golden", description, 0, {}, base_hash=b"", names=SentNames(), hash=b"", **numbers))
+    return Served(ModelRow(1, "golden", description, 0))
 
 
 def events() -> tuple[Any, int, int, int, int]:
@@ -36,6 +34,13 @@ def log(path: Any) -> Any:
     from linmax.service.log import EventLog
 
     return EventLog(path)
+
+
+def body(**content: Any) -> Any:
+    """The content of an event in the service's log."""
+    from linmax.service.log import Body
+
+    return Body(**content)
 
 
 def served_again(row: Any) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from golden import learners
-from golden.internals import events, log, replay, served, served_again
+from golden.internals import body, events, log, replay, served, served_again
 from golden.play_learner import GIVEN, options, told
 from golden.record import case, digest, plain
 
@@ -62,17 +62,19 @@ def played(kind: str, text: str) -> dict[str, Any]:
 def replayed(kind: str, text: str) -> dict[str, Any]:
     """What a log holds, taken in after the fact."""
     rows, labels = GIVEN[KINDS[kind]]()
+    _, predict, label_kind, learn, _ = events()
     with tempfile.TemporaryDirectory() as folder:
         book = log(Path(folder) / "log")
         book.begin()
         row_of = book.create("golden", description(kind, text))
+        number = row_of.number
         for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
             if t > 5 and t % 4 == 0:
-                book.predict(row_of.number, f"i{t}", row, labels[0])
+                predicted = book.append(number, predict, f"i{t}", body=body(instance=row, served=labels[0]))
                 if t % 8 == 0:
-                    book.label(row_of.number, f"i{t}", label)
+                    book.append(number, label_kind, refers=predicted.seq, body=body(label=label))
             else:
-                book.learn(row_of.number, f"i{t}", row, label)
+                book.append(number, learn, f"i{t}", body=body(instance=row, label=label))
         book.commit()
         model = served_again(row_of)
         noted: list[Any] = []

@@ -44,10 +44,10 @@ PARAMETERS = {
     "u": "Comparator: weights that would be right, or nearly so.",
 }
 
-UPDATES = "Bound on the updates; infinite where nothing can be promised."
+UPDATES_RETURNED = "Bound on the updates; infinite where nothing can be promised."
 
 
-def documented(returns: str = UPDATES, **special: str) -> Callable[[Function], Function]:
+def documented(returns: str = UPDATES_RETURNED, **special: str) -> Callable[[Function], Function]:
     """Add the sections Parameters and Returns to a docstring.
 
     Parameters

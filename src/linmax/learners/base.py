@@ -4,7 +4,7 @@ Each learner has a `Description`, which the user writes, and a `Running` learner
 work, a chunk of trials at a time. Both stand alone or among the members of `combine` and `stack`.
 
 A state declares its arrays as `Field`s: their axes, the value before anything was learned, and how states that learned
-from different trials merge. `State` grows, saves, loads and merges whatever is declared. Counts add up, those of a
+from different trials merge. `LearnerState` grows, saves, loads and merges what is declared. Counts add up, those of a
 common base taken once. Weights are mixed with shares mu_i that add up to 1, as those of rules are
 (`linmax.rules.mixtures`). Cells that a state does not have count with their start value.
 """
@@ -25,11 +25,11 @@ __all__ = [
     "Axes",
     "Description",
     "Field",
+    "LearnerState",
     "Mixture",
     "Placement",
     "Running",
     "Spot",
-    "State",
     "Table",
     "grown",
     "merged",
@@ -205,7 +205,7 @@ def merged(
     return found
 
 
-class State:
+class LearnerState:
     """Arrays declared by ``fields``, which are attributes: grown, saved, loaded and merged by what is declared."""
 
     fields: ClassVar[Mapping[str, Field]] = {}
@@ -342,7 +342,7 @@ class AutomaticPool:
         return f"auto({self.kind})" if self.kind else "auto"
 
 
-class Running(State):
+class Running(LearnerState):
     """A learner at work. ``shape`` is that of `linmax.core.contract.State`, k the number of classes, known or not."""
 
     def play(

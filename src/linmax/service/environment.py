@@ -1,7 +1,7 @@
 """What a learner's bits depend on besides its trials: the versions of the libraries and the processor.
 
 With the same libraries on the same processor a replay gives the same bits. On another processor sums are rounded
-differently, and results agree within `TOLERANCE`; other versions may learn differently.
+differently, and results agree within `ROUNDING_TOLERANCE`; other versions may learn differently.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from numba.core.registry import cpu_target
 
 from linmax import __version__
 
-__all__ = ["TOLERANCE", "agree", "environment", "same_versions", "versions"]
+__all__ = ["ROUNDING_TOLERANCE", "agree", "environment", "same_versions", "versions"]
 
 Environment = dict[str, str]
-TOLERANCE = {"double": 1e-9, "single": 1e-5}  # relative differences that another processor may cause, by precision
+ROUNDING_TOLERANCE = {
+    "double": 1e-9,
+    "single": 1e-5,
+}  # relative differences that another processor may cause, by precision
 
 
 @cache
@@ -74,7 +77,7 @@ def agree(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> boo
     if one.keys() != other.keys():
         return False
     precision = "single" if any(array.dtype == np.float32 for array in one.values()) else "double"
-    return all(_is_near(array, other[name], TOLERANCE[precision]) for name, array in one.items())
+    return all(_is_near(array, other[name], ROUNDING_TOLERANCE[precision]) for name, array in one.items())
 
 
 def _is_near(one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:

@@ -32,7 +32,7 @@ __all__ = ["EMPTY_INSTANCE", "UNFIT", "Noted", "ServedModel"]
 
 logger = logging.getLogger("linmax.service")
 
-GROWTH = 1.02  # of the number of names, before the learner is measured again
+STATE_GROWTH = 1.02  # of the number of names, before the learner is measured again
 LARGE = 1e50  # numbers beyond it are looked at more closely
 EMPTY_INSTANCE: Instance = {"attributes": {}}  # an empty instance is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
@@ -108,7 +108,7 @@ class ServedModel:
         """Measure the learner again if it has noticeably more names than last time."""
         columns = self.learner.model.columns
         count = sum(map(len, (columns.voters, columns.raters, columns.attributes, self.learner.classes)))
-        if count > self._measured * GROWTH:
+        if count > self._measured * STATE_GROWTH:
             self._measured, self.nbytes = count, self.measure()
 
     def probe(self) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "KnownNames", "named_in"]
 
-NAME_BYTES = 400  # of memory that a name takes here and in the learner, beside its letters
+STORED_NAME_BYTES = 400  # of memory that a name takes here and in the learner, beside its letters
 FIELDS = ("attributes", "votes", "scores", "label")
 CLASS = 3
 
@@ -93,7 +93,7 @@ class Budget:
 
 
 def _bytes(names: Iterable[Label]) -> int:
-    return sum(NAME_BYTES + len(str(name)) for name in names)
+    return sum(STORED_NAME_BYTES + len(str(name)) for name in names)
 
 
 def _mega(count: int) -> str:

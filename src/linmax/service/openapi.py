@@ -34,7 +34,7 @@ MEANINGS = {
     503: "Not now; try again after Retry-After seconds",
     507: "The disk is full: nothing was stored",
 }
-PARAMETERS: dict[str, dict[str, Any]] = {
+PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "model": {"type": "string", "minLength": 1},
     "id": {"type": "string", "minLength": 1},
     "name": {"type": "string", "minLength": 1},
@@ -88,7 +88,7 @@ def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
             answer["headers"] = RETRY
         told["responses"][str(status)] = answer
     parameters = [
-        {"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]}
+        {"name": name, "in": "path", "required": True, "schema": PATH_PARAMETERS[name]}
         for name in re.findall(r"{(\w+)}", operation.path)
     ]
     parameters += [

@@ -27,7 +27,7 @@ logger = logging.getLogger("linmax.service")
 SNAPSHOT = "service snapshot"
 SNAPSHOTS_KEPT = 2
 SNAPSHOT_NAME = re.compile(r"(\d+)-(\d+)\.linmax")
-UNREADABLE = (ValueError, KeyError, TypeError, OSError)
+DAMAGED = (ValueError, KeyError, TypeError, OSError)
 
 
 class Snapshots:
@@ -66,7 +66,7 @@ class Snapshots:
                     self._set_aside(path, log)
                     continue
                 model.restore(told, arrays)
-            except UNREADABLE as error:
+            except DAMAGED as error:
                 words = f"snapshot {path.name} of model {model.name} is passed over: {_words(error)}; the log is"
                 self._say(log, f"{words} replayed, and where another linmax wrote it the figures may differ")
             else:

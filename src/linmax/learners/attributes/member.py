@@ -13,7 +13,7 @@ from numba import float32
 
 from linmax.core.contract import Instances
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Mixture, Placement, Spot, State, spot_of
+from linmax.learners.base import LearnerState, Mixture, Placement, Spot, spot_of
 
 __all__ = ["DENIED", "Group", "Single", "SingleCube", "SingleMatrix", "Task", "WeightedLabels", "best_rival", "renamed"]
 
@@ -50,7 +50,7 @@ class Task(NamedTuple):
     weights: np.ndarray  # how much each of them counts
 
 
-class Group(State):
+class Group(LearnerState):
     """Members that learn from the same attributes; all of their state is declared in ``fields``.
 
     Axes are "column" (attributes), "row" (the constant, then the attributes) and "class". No group sees another.

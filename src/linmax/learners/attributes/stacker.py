@@ -21,7 +21,7 @@ from linmax.core.contract import KNOWN, Indices, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import DENIED
-from linmax.learners.base import Field, Mixture, State, mix_matrices
+from linmax.learners.base import Field, LearnerState, Mixture, mix_matrices
 
 __all__ = ["FusionRoom", "FusionRoomT", "MemberFusion", "fuse"]
 
@@ -180,7 +180,7 @@ class FusionRoom(NamedTuple):
 FusionRoomT = types.NamedTuple((Vector, Matrix, Vector, Vector, Matrix), FusionRoom)
 
 
-class MemberFusion(State):
+class MemberFusion(LearnerState):
     """State: the weights of the members and their matrix, the sums of squares of their scores, and the trials."""
 
     fields: ClassVar = {

@@ -28,7 +28,7 @@ from linmax.data.numeric import MOST_NUMERIC, are_numbers
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import renamed
 from linmax.learners.attributes.stacker import MemberFusion
-from linmax.learners.base import Field, Mixture, Placement, State
+from linmax.learners.base import Field, LearnerState, Mixture, Placement
 
 if TYPE_CHECKING:
     from linmax.learners.attributes.pool import RunningPool
@@ -110,7 +110,7 @@ def gather(
                     rows[t, sparse_places[indices[j]]] += values[j]
 
 
-class Kinds(State):
+class Kinds(LearnerState):
     """State: places of the attributes among those met, -1 before; the attributes met, the numbers that were not 0, the
     trials looked at, what was decided, what the user decided, whether words came in a dense array, and the
     share that it was decided from, in millionths.
