@@ -1227,8 +1227,8 @@ class OnLineFusion:
         >>> votes = {}
         >>> while (voter := fusion.ask(votes, tolerance=0)) is not None:
         ...     votes[voter] = 2  # call it
-        >>> sorted(votes) in (["0", "1"], ["0", "2"], ["1", "2"])
-        True
+        >>> sorted(votes)  # three of the twenty voters settle the answer
+        ['0', '1', '2']
         """
         state = self._fitted
         if state.normaliser is not None:

@@ -565,7 +565,7 @@ def no_information(size: int) -> tuple[np.ndarray, np.ndarray]:
     Examples
     --------
     >>> [array.shape for array in no_information(10)]
-    [(6, 10, 10), (6, 0)]
+    [(5, 10, 10), (5, 0)]
     """
     if has_matrices(size):
         return RIDGE[:, None, None] * np.eye(size), np.zeros((LOGITS, 0))
