@@ -6,15 +6,9 @@
 
 quality  error on held-out rows of the default learner and the averaged Perceptron after 5 passes: one shard (the serial
          run) against 8 mixed ones, on forest cover and 20 newsgroups (from LINMAX_DATA), and of the last hypotheses.
-speed    seconds a pass on 1 and 2 workers and on one core without a cluster, over jobs of growing size, beside what
-         the cost model (`linmax.cluster.costs`) makes of constants measured on the smallest and the largest job; then
-         the model on paper, up to 10^12 examples.
-fixed    seconds of a pass that remain when the rows go to zero: 32, 128 and 512 shards of two rows, 10 classes, 100,000
-         names, in this process and on 1 and 2 workers, those of workers and driver apart, and the processor time of
-         this process; then the model's curve up to 64 workers.
+speed    seconds a pass on 1 and 2 workers and on one core without a cluster, over jobs of growing size.
+fixed    seconds of a pass that remain when the rows go to zero: 32 shards of two rows, 10 classes, 100,000 names.
 memory   peak memory of the workers over shards of growing size.
-network  seconds of a pass on two workers in network namespaces, with lines of 100 and 20 Mbit/s (tc), beside
-         what the cost model adds for moving; needs root, and is left out with a word where that is not permitted.
 
 Wall-clock time: run it on a machine that does nothing else. The load is printed beside the results.
 """
@@ -26,7 +20,6 @@ import gzip
 import json
 import math
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -40,18 +33,10 @@ from rich.console import Console
 from rich.table import Table
 
 from linmax import cluster, stream
-from linmax.cluster.costs import Measured, estimate
-from linmax.cluster.dask_workers import workers_of
-from linmax.cluster.groups import RunPlan
-from linmax.cluster.merging import merge_since
-from linmax.cluster.mixing import Job
-from linmax.cluster.shards import shards_of
-from linmax.cluster.tree import FAN
 
 PASSES, SHARDS = 5, 8
 LEARNER = "A-perceptron"
-PARTS = ("quality", "speed", "fixed", "memory", "network")
-NETWORK = 1e9  # bytes a second, for the extrapolation: ten gigabits
+PARTS = ("quality", "speed", "fixed", "memory")
 
 
 def main() -> None:
@@ -73,8 +58,6 @@ def main() -> None:
             figures["fixed"] = fixed(screen)
         if "memory" in given.only:
             figures["memory"] = memory(screen, Path(folder), given.rows // share)
-        if "network" in given.only:
-            figures["network"] = network(screen, Path(folder))
     if given.json:
         Path(given.json).write_text(json.dumps(figures, indent=1))
 
@@ -173,7 +156,7 @@ def write_shards(folder: Path, rows: int, shards: int) -> list[str]:
 
 
 def speed(screen: Console, folder: Path, largest: int) -> dict[str, Any]:
-    """Seconds a pass, measured and modelled."""
+    """Seconds a pass."""
     sizes = [largest // 64, largest // 16, largest // 4, largest]
     found: dict[str, Any] = {"sizes": sizes, "one core": [], "1 workers": [], "2 workers": []}
     shards = {size: write_shards(folder, size, SHARDS) for size in sizes}
@@ -185,20 +168,11 @@ def speed(screen: Console, folder: Path, largest: int) -> dict[str, Any]:
         for size in sizes:
             for name, seconds in epoch_seconds(shards[size], places).items():
                 found[name].append(seconds)
-    measured = constants(shards, sizes, found)
-    found["measured"] = vars(measured)
-    table = Table("rows", "one core, s", "1 worker", "2 workers", "modelled", "2 over 1", title="one pass")
-    found["modelled"] = []
+    table = Table("rows", "one core, s", "1 worker", "2 workers", "2 over 1", title="one pass")
     for place, size in enumerate(sizes):
-        cost = estimate(measured, size, SHARDS, 2)
-        found["modelled"].append(cost.total)
-        serial, one, two = (found[name][place] for name in ("one core", "1 workers", "2 workers"))
-        table.add_row(f"{size:,}", *(f"{s:.2f}" for s in (serial, one, two, cost.total)), f"{one / two:.2f}")
+        serial, first, second = (found[name][place] for name in ("one core", "1 workers", "2 workers"))
+        table.add_row(f"{size:,}", *(f"{s:.2f}" for s in (serial, first, second)), f"{first / second:.2f}")
     screen.print(table)
-    even = estimate(measured, 1, SHARDS, 2).break_even
-    found["break even"] = even
-    screen.print(f"break-even with 2 workers and {SHARDS} shards: {even:,.0f} rows; {measured}")
-    found["paper"] = on_paper(screen, measured)
     return found
 
 
@@ -208,109 +182,28 @@ def epoch_seconds(paths: list[str], places: dict[str, Any]) -> dict[str, float]:
     for _ in range(2):
         for name, client in places.items():
             one = cluster.fit(LEARNER, paths, client=client, passes=2, scale="none").passes[1]
-            best[name] = min(best[name], one.learning + one.mixing)
+            best[name] = min(best[name], one.seconds)
     return best
-
-
-def constants(shards: dict[int, list[str]], sizes: list[int], found: dict[str, Any]) -> Measured:
-    """From one core: seconds a trial. From one worker and the smallest job: what a shard costs beside them."""
-    model = cluster.fit(LEARNER, shards[sizes[0]], scale="none").model
-    state = float(sum(array.nbytes for array in model.state()[1].values()))
-    began = time.perf_counter()
-    merge_since(model, [StreamModel.from_state(*model.state()) for _ in range(FAN)])
-    mixing = (time.perf_counter() - began) / (FAN * state)
-    a_trial = (found["one core"][-1] - found["one core"][0]) / (sizes[-1] - sizes[0])
-    beside = max(0.0, found["1 workers"][0] - sizes[0] * a_trial - SHARDS * state * mixing)
-    moved = max(1e-9, found["2 workers"][0] - (found["1 workers"][0] / 2))
-    return Measured(a_trial, state, 2 * FAN * state / moved, beside / SHARDS, mixing)
-
-
-def on_paper(screen: Console, here: Measured) -> list[dict[str, float]]:
-    """The same learner on a real cluster, with ten gigabits between its machines: not tested, calculated."""
-    table = Table("examples", "workers", "one core", "cluster", "moved, GB", title="one pass on paper (hours)")
-    found = []
-    there = Measured(here.seconds_per_trial, here.state_bytes, NETWORK, 0.01, here.mix_seconds_per_byte)
-    for examples, workers in [(1e9, 16), (1e9, 64), (1e12, 64), (1e12, 1024)]:
-        cost = estimate(there, examples, 4 * workers, workers)
-        found.append({"examples": examples, "workers": workers, "serial": cost.serial, "total": cost.total})
-        hours = f"{cost.serial / 3600:,.1f}", f"{cost.total / 3600:,.2f}"
-        table.add_row(f"{examples:.0e}", f"{workers:,}", *hours, f"{cost.moved / 1e9:,.1f}")
-    screen.print(table)
-    return found
 
 
 # -- what remains without rows -----------------------------------------------------------------------------------------
 
 
-def fixed(screen: Console, shards: int = 32, passes: int = 9) -> dict[str, Any]:
-    """Median seconds of a pass over hardly any rows, from a model that has met all names."""
+def fixed(screen: Console, shards: int = 32, passes: int = 7) -> dict[str, float]:
+    """Median seconds of a pass over hardly any rows, from a model that has seen all names."""
     model = StreamModel(LEARNER, scale="none")
     for batch in stream(list(made(60_000, 0)), model=model):
         model.learn(batch)
     parts = [list(made(2, 1 + seed))[:2] for seed in range(shards)]
-    table = Table("where", "shards", "seconds", "workers", "driver", "CPU", title="a pass over shards of two rows")
-    found: dict[str, dict[str, float]] = {}
+    table = Table("where", "seconds", title=f"a pass over {shards} shards of two rows")
+    found: dict[str, float] = {}
     with cluster.connect("local:1") as one, cluster.connect("local:2") as two:
-        for count in (shards, 4 * shards, 16 * shards):
-            some = [parts[place % shards] for place in range(count)]
-            for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
-                plan = RunPlan(count, "uniform", "log", {}, f"benchmark-{name.replace(' ', '-')}-{count}")
-                spent = []  # processor time of this process, in which a busy machine does not show
-                for many in (2, passes):
-                    job = Job(shards_of(some), plan, None, None, workers_of(client))
-                    given, began = job.start(model, many), time.process_time()
-                    job.run(given, many)
-                    spent.append(time.process_time() - began)
-                later = job.result.passes[2:]  # in the first pass the workers get the model
-                seconds, working = (
-                    float(np.median(list(times)))
-                    for times in ((one.learning + one.mixing for one in later), (one.working for one in later))
-                )
-                cpu = (spent[1] - spent[0]) / (passes - 2)
-                found[f"{name}, {count} shards"] = {"seconds": seconds, "workers": working, "cpu here": cpu}
-                told = (f"{number:.3f}" for number in (seconds, working, seconds - working, cpu))
-                table.add_row(name, f"{count}", *told)
+        for name, client in {"this process": None, "1 worker": one, "2 workers": two}.items():
+            result = cluster.fit(model, parts, client=client, passes=passes)
+            found[name] = float(np.median([each.seconds for each in result.passes[2:]]))  # the first brings the model
+            table.add_row(name, f"{found[name]:.3f}")
     screen.print(table)
-    return found | {"curve": curve(screen, model, found, shards)}
-
-
-def curve(
-    screen: Console, model: StreamModel, found: dict[str, dict[str, float]], shards: int, rows: int = 16_000_000
-) -> dict[str, dict[str, float]]:
-    """The cost model with what was measured on 2 workers: without rows, and over rows that meet every name."""
-    few, many = (found[f"2 workers, {count} shards"] for count in (shards, 4 * shards))
-    a_shard = max(0.0, (many["workers"] - few["workers"]) / (3 * shards / 2))
-    state = float(sum(array.nbytes for array in model.state()[1].values()))
-    copies = [StreamModel.from_state(*model.state()) for _ in range(FAN)]
-    began = time.perf_counter()
-    merge_since(model, copies)
-    mixing = (time.perf_counter() - began) / (FAN * state)
-    sample = list(made(20_000, 9))
-    began = time.perf_counter()
-    for batch in stream(sample, model=copies[0], prefetch=False):
-        copies[0].learn(batch)
-    a_trial = (time.perf_counter() - began) / len(sample)
-    asking = max(0.0, few["seconds"] - shards / 2 * a_shard)
-    table = Table(
-        "workers", "no rows, few names, s", "no rows, all names, s", f"{rows:,} rows, s", "times one core",
-        title=f"the model's curve: {asking:.3f} s a pass, {a_shard * 1e3:.1f} ms a shard, "
-        f"{a_trial * 1e6:.1f} us a row, {mixing * 1e9:.1f} ns a byte mixed, {state / 1e6:.0f} MB, "
-        f"{NETWORK / 1e9:.0f} GB/s",
-    )  # fmt: skip
-    points = {}
-    for workers in (1, 2, 4, 8, 16, 32, 64):
-        cut = max(shards, workers)
-        sparse, dense = (Measured(a_trial, state, NETWORK, a_shard, mixing, asking, f) for f in (0.001, 1.0))
-        nothing, all_names, whole = (
-            estimate(sparse, 0, cut, workers).total,
-            estimate(dense, 0, cut, workers).total,
-            estimate(dense, rows, cut, workers),
-        )
-        points[str(workers)] = {"few": nothing, "all": all_names, "seconds": whole.total, "serial": whole.serial}
-        told = (f"{nothing:.3f}", f"{all_names:.2f}", f"{whole.total:.1f}", f"{whole.serial / whole.total:.1f}")
-        table.add_row(f"{workers}", *told)
-    screen.print(table)
-    return points
+    return found
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
@@ -336,55 +229,6 @@ def peak_memory() -> float:
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-# -- a slow network ----------------------------------------------------------------------------------------------------
-
-DRIVER = """
-import json, sys
-from distributed import Client
-from linmax import cluster
-
-with Client(sys.argv[1], timeout=180) as client:
-    client.wait_for_workers(2, timeout=180)
-    result = cluster.fit("A-perceptron", sys.argv[2:], client=client, passes=6, scale="none")
-    size = sum(array.nbytes for array in result.model.state()[1].values())
-    print(json.dumps([size, [(one.learning + one.mixing, one.working) for one in result.passes[2:]]]))
-"""
-
-
-def network(screen: Console, folder: Path, shards: int = 4, names: int = 40_000) -> list[dict[str, Any]] | None:
-    """Passes over lines of different speeds, with shards that meet every name."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "cluster"))
-    from machines import machines, why_not
-
-    if why_not():
-        screen.print(f"network is left out: {why_not()}")
-        return None
-    rows = [" ".join(f"{i + 1}:1" for i in range(begin, names, 10)) for begin in range(10)]
-    files = [
-        (f"part-{place}.svm", "".join(f"{(t + place) % 5} {row}\n" for t, row in enumerate(rows)))
-        for place in range(shards)
-    ]
-    table = Table("line", "MB", "a pass, s", "of it not working", "more than at full speed", "the model says")
-    found: list[dict[str, Any]] = []
-    with machines(folder, 2, files) as made:
-        paths = [str(made.folder / name) for name, _ in files]
-        for rate, speed in (("", math.inf), ("100mbit", 12.5e6), ("20mbit", 2.5e6)):
-            if rate:
-                made.limit(rate)
-            out, _ = made.drive(DRIVER, *paths).communicate(timeout=600)
-            size, passes = json.loads(out)
-            seconds, waiting = (
-                float(np.median(times)) for times in ([a for a, _ in passes], [a - b for a, b in passes])
-            )
-            modelled = estimate(Measured(1e-6, size, speed, 0.0, 0.0), 0, shards, 2).moving
-            found.append({"line": rate, "bytes": size, "seconds": seconds, "waiting": waiting, "modelled": modelled})
-            more = waiting - found[0]["waiting"]
-            numbers = (size / 1e6, seconds, waiting, more, modelled)
-            table.add_row(rate or "full speed", *(f"{number:.2f}" for number in numbers))
-    screen.print(table)
-    return found
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from linmax import bounds, cluster, rules
-    from linmax.cluster.merging import merge
     from linmax.data import features, normalisation
     from linmax.data.choices import choices
     from linmax.data.experts import experts
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from linmax.learners.softmax import robust_softmax, softmax
     from linmax.models import streams
     from linmax.models.load import load
+    from linmax.models.merge import merge
     from linmax.models.online import Learner
     from linmax.models.regressors import EG, EGPM
     from linmax.models.run import run
@@ -74,7 +74,7 @@ _HOMES = {
     "jury_problem": "data.juries",
     "load": "models.load",
     "majority_problem": "data.problems",
-    "merge": "cluster.merging",
+    "merge": "models.merge",
     "normalisation": "data.normalisation",
     "binned_pairs": "learners.attributes.pool",
     "naive_bayes": "learners.naive_bayes",

@@ -5,9 +5,8 @@ One `LocalCluster` of two processes serves the whole module, but for the tests t
 
 from __future__ import annotations
 
-import io
+import importlib
 import json
-import operator
 import os
 import signal
 import socket
@@ -15,7 +14,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +24,6 @@ from linmax.streams import StreamModel
 import linmax
 from linmax import cluster
 from linmax.cli import main
-from linmax.cluster import groups, held
-from linmax.cluster.costs import Measured, estimate
-from linmax.cluster.held import Held
 from linmax.cluster.shards import shards_of
 
 distributed = pytest.importorskip("distributed", reason="the extra cluster is not installed")
@@ -117,31 +113,6 @@ def test_workers_change_no_bit(learner, mix, paths, client):
     assert here.model.trials == 2000
 
 
-class Backwards(cluster.workers.Here):
-    """Ends the tasks in the opposite order."""
-
-    def gather(self, tasks, watch=None):
-        return super().gather(tasks[::-1], watch)[::-1]
-
-
-def test_the_order_in_which_tasks_end_changes_no_bit(paths):
-    here = cluster.fit("A-perceptron", paths, passes=2)
-    assert bits(cluster.fit("A-perceptron", paths, passes=2, client=Backwards()).model) == bits(here.model)
-
-
-@pytest.mark.parametrize("shards", [1, 2, 5, 16, 21])
-def test_the_number_of_workers_changes_no_bit(shards):
-    """However the shards are divided among them: the tree is fixed by the number of shards."""
-    parts = [list(lines(seed, 8)) for seed in range(shards)]
-    one = cluster.fit("A-perceptron", parts, passes=2)
-    for count in (2, 3, 7, 32):
-        many = cluster.workers.Here()
-        many.count = count
-        result = cluster.fit("A-perceptron", parts, passes=2, client=many)
-        assert bits(result.model) == bits(one.model)
-        assert [[c.trials for c in p.shards] for p in result.passes] == [[8] * shards] * 2
-
-
 @pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "arow", "A-winnow(1.2)", "auto"])
 @pytest.mark.parametrize("mix", ["uniform", "trials", "mistakes"])
 def test_the_tree_gives_what_one_merge_of_all_shards_gives(learner, mix):
@@ -169,10 +140,10 @@ def test_subtrees_that_were_kept_are_not_learned_again(tmp_path):
         Path(path).write_text("\n".join(part) + "\n")
     good = Path(paths[5]).read_text()
     Path(paths[5]).write_text("no good\n")
-    with pytest.raises(cluster.ShardError, match="the results of the other 8 are kept"):
+    with pytest.raises(cluster.ShardError, match="the results of the other 8 are saved"):
         cluster.fit("A-perceptron", paths, checkpoint=tmp_path / "kept")
     kept = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert kept == ["shard-4.linmax", "shard-6.linmax", "shard-7.linmax", "shards-0-3.linmax", "shards-8-8.linmax"]
+    assert kept == [f"shards-{part}.linmax" for part in ("0-3", "4-4", "6-6", "7-7", "8-8")]
     Path(paths[5]).write_text(good)
     ran = []
     result = cluster.fit("A-perceptron", paths, checkpoint=tmp_path / "kept", resume=True, watch=ran.append)
@@ -201,20 +172,6 @@ def test_an_asynchronous_client_is_refused(paths):
 
     with pytest.raises(TypeError, match="asynchronous=False"):
         cluster.fit("perceptron", paths, client=Asynchronous())
-
-
-def test_shards_of_one_process_do_not_see_each_other():
-    """They pass names and copies on, but only as they were given them."""
-    base = cluster.fit("A-perceptron", [["a |w one two", "b |w three"]]).model.state()
-    before = bits(StreamModel.from_state(*base))
-    parts = [["b |w one"], ["a |w new words", "c |w one"], ["a |w other new"], ["b |w one"], []]
-    together = Held(0, base)
-    for part in [*parts, *parts[::-1]]:
-        found, alone = (held.learn(part, {}, by_rows=False)[0] for held in (together, Held(0, base)))
-        assert bits(StreamModel.from_state(*found)) == bits(StreamModel.from_state(*alone))
-    hashed = Held(0, StreamModel("A-perceptron", hash_bits=6).state())
-    assert StreamModel.from_state(*hashed.learn(parts[0], {}, by_rows=False)[0]).vocabulary.bits == 6
-    assert bits(StreamModel.from_state(*base)) == before
 
 
 def test_names_and_classes_that_only_some_shards_have(client):
@@ -284,15 +241,17 @@ def test_a_worker_that_dies_in_mid_epoch_changes_no_bit(how, tmp_path, doomed):
 
 
 def die_while_mixing(marker):
-    """From now on the worker that mixes first is killed."""
+    """From now on the worker that merges first is killed."""
+    fitting = importlib.import_module("linmax.cluster.fit")
+    merge = fitting.merge_states
 
-    def deadly_mix(*arguments):
+    def deadly_merge(*arguments):
         if not Path(marker).exists():
             Path(marker).write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
-        return mix(*arguments)
+        return merge(*arguments)
 
-    mix, groups.mix_groups = groups.mix_groups, deadly_mix
+    fitting.merge_states = deadly_merge
 
 
 def test_a_worker_that_dies_while_it_mixes_changes_no_bit(tmp_path, doomed):
@@ -304,35 +263,23 @@ def test_a_worker_that_dies_while_it_mixes_changes_no_bit(tmp_path, doomed):
     assert bits(result.model) == bits(cluster.fit("A-perceptron", parts, passes=2).model)
 
 
-class Counting(cluster.dask_workers.OnDask):
-    """Counts the results that workers hold after each pass; from the seventh on, once they are as few as before."""
-
-    def __init__(self, client):
-        super().__init__(client)
-        self.held = []
-
-    def gather(self, tasks, watch=None):
-        found = super().gather(tasks, watch)
-        self.held.append(self.now())
-        until = time.monotonic() + 60  # workers hear of what they need not hold any more only later
-        while len(self.held) > 6 and self.held[-1] > max(self.held[:6]) and time.monotonic() < until:
-            time.sleep(0.05)
-            self.held[-1] = self.now()
-        return found
-
-    def now(self):
-        return max(self.client.run(results_held).values())
-
-
 def results_held(dask_worker):
-    return sum(str(key).startswith("linmax") for key in dask_worker.data) + len(held._held)
+    return sum(str(key).startswith("linmax") for key in dask_worker.data)
 
 
 def test_workers_hold_no_more_after_many_passes(paths, client):
-    counting = Counting(client)
-    cluster.fit("A-perceptron", paths, passes=12, client=counting)
-    assert max(counting.held[6:]) <= max(counting.held[:6])
-    assert set(client.run(lambda: len(held._held)).values()) == {0}
+    held = {}
+
+    def count(progress):
+        if progress.done == progress.shards:
+            held[progress.number] = max(client.run(results_held).values())
+
+    cluster.fit("A-perceptron", paths, passes=12, client=client, watch=count)
+    assert max(held[number] for number in range(6, 12)) <= max(held[number] for number in range(6)) + 2
+    until = time.monotonic() + 60
+    while any(client.run(results_held).values()) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert set(client.run(results_held).values()) == {0}
 
 
 def free_port():
@@ -379,31 +326,13 @@ def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
                 process.kill()
 
 
-def blamed(folder, value):
-    """A value whose workers die three times, then Dask gives up; as if something else had killed them."""
-    for death in range(3):
-        with suppress(FileExistsError):
-            (Path(folder) / str(death)).touch(exist_ok=False)
-            os.kill(os.getpid(), signal.SIGKILL)
-    return value
-
-
-def test_what_tasks_share_is_computed_again_when_its_workers_died(tmp_path, doomed):
-    workers = cluster.dask_workers.OnDask(doomed)
-    (model,) = workers.hold([dask.delayed(blamed)(str(tmp_path), 40)])
-    tasks = [workers.submit(operator.add, model, more, name="sum") for more in (1, 2)]
-    tasks.append(workers.submit(operator.concat, [model], [2], name="list"))
-    assert [found.result for found in workers.gather(tasks)] == [41, 42, [40, 2]]
-    assert len(list(tmp_path.iterdir())) == 3
-
-
 def test_a_shard_that_always_fails_is_named_and_the_others_kept(tmp_path, doomed):
     parts = [list(lines(seed, 50)) for seed in range(3)]
     fatal = [parts[0], dask.delayed(deadly)(str(tmp_path / "died"), parts[1], "always"), parts[2]]
     with pytest.raises(cluster.ShardError, match="1 of 3 shards failed in pass 1: shard 1: its worker died") as caught:
         cluster.fit("perceptron", fatal, client=doomed, checkpoint=tmp_path / "kept")
     assert list(caught.value.shards) == ["shard 1"]
-    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["shard-0.linmax", "shard-2.linmax"]
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["shards-0-0.linmax", "shards-2-2.linmax"]
     ran = []
     whole = cluster.fit("perceptron", parts, checkpoint=tmp_path / "kept", resume=True, passes=2, watch=ran.append)
     assert [(one.number, one.done) for one in ran] == [(0, 3), (1, 1), (1, 2), (1, 3)]  # of the first pass one was left
@@ -431,9 +360,13 @@ def test_bad_shards_are_named(tmp_path, paths, client):
 
 
 def test_what_cannot_be_mixed_is_refused_before_anything_starts(paths):
-    class Unused(cluster.workers.Here):
-        def submit(self, *arguments, **options):
+    class Unused:
+        """Client that must not be used."""
+
+        def scheduler_info(self):
             raise AssertionError("nothing may start")
+
+        submit = get_versions = run = scheduler_info
 
     for learner, reason in [
         ("vr-combine", "cannot be merged"),
@@ -447,7 +380,7 @@ def test_what_cannot_be_mixed_is_refused_before_anything_starts(paths):
     def ours(weights, memory, scalars, index, z, margin, params):
         return False
 
-    with pytest.raises(ValueError, match="a rule of your own"):
+    with pytest.raises(ValueError, match="a custom rule"):
         cluster.fit(ours, paths, client=Unused())
     for wrong in ({"passes": 0}, {"mix": "best"}, {"multiplicative": "x"}, {"scale": "x"}, {"resume": True}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -502,26 +435,6 @@ def votes():
     return linmax.experts(votes=problem.votes), problem.labels
 
 
-POOL = "V(h=5)-combine(R-perceptron, AR-winnow(1.2), R-alma(2.5), AR-alma(2.5), R-winnow(1.2))"
-
-
-@pytest.mark.parametrize(
-    "learner", [POOL, "combine(A-perceptron, winnow(1.1), how=weighted)", "stack(pa, winnow(1.1))", "V-R-pa", "pa"]
-)
-def test_members_apart_give_the_result_of_one_machine(learner, votes, client):
-    alone = linmax.run(learner, *votes)
-    for workers in (client, None):
-        (trace,) = cluster.sweep([learner], votes, client=workers, apart=True)
-        assert (trace.predictions == alone.predictions).all()
-        assert (trace.changed == alone.changed).all()
-        mine, other = trace.model.engine.arrays, alone.model.engine.arrays
-        assert mine.keys() == other.keys()
-        for name, array in mine.items():
-            assert np.array_equal(array, other[name], equal_nan=True), name
-        more = linmax.run(learner, *votes).model.run(*votes)
-        assert (trace.model.run(*votes).predictions == more.predictions).all()
-
-
 def test_a_sweep_is_each_learner_alone(votes, paths, client):
     learners = ["perceptron", "AR-winnow(1.2)", "V-pa"]
     for trace, learner in zip(cluster.sweep(learners, votes, client=client), learners, strict=True):
@@ -533,47 +446,11 @@ def test_a_sweep_is_each_learner_alone(votes, paths, client):
     for one, other in zip(read, here, strict=True):
         assert bits(one.model) == bits(other.model)
         assert one.mistakes[-1] == other.mistakes[-1] == other.wrong.sum() > 0
-    with pytest.raises(ValueError, match="apart=True needs"):
-        cluster.sweep(learners, paths[0], apart=True)
     with pytest.raises(ValueError, match="perceptron: .*missing"):
         cluster.sweep(learners, "missing.svm", client=client)
 
 
-def test_fusion_learns_from_stored_scores_in_order(tmp_path, paths, client):
-    models = {
-        "one": cluster.fit("A-perceptron", paths[:1]).model,
-        "two": cluster.fit("A-winnow(1.2)", paths[1:2], scale="max").model,
-        "poor": cluster.fit("perceptron", [list(lines(9, 3))]).model,
-    }
-    here = cluster.fuse(models, paths, learner="A-perceptron")
-    there = cluster.fuse(models, paths, learner="A-perceptron", client=client, store=tmp_path / "scores")
-    assert here.report().to_dict() == there.report().to_dict()
-    accuracy = there.report().online.accuracy
-    assert accuracy["fusion"] > accuracy["plurality"] - 0.05
-    models["two"].save(tmp_path / "two.linmax")
-    by_name = cluster.fuse(models | {"two": tmp_path / "two.linmax"}, paths, learner="A-perceptron", client=client)
-    assert by_name.report().to_dict()["mistakes"] == here.report().to_dict()["mistakes"]
-    with pytest.raises(cluster.ShardError, match="missing"):
-        cluster.fuse(models, [paths[0], "missing.svm"], client=client)
-    with pytest.raises(TypeError, match="by name"):
-        cluster.fuse(list(models.values()), paths)
-
-
 # -- the rest ----------------------------------------------------------------------------------------------------------
-
-
-def test_learn_shows_the_dashboard_and_the_passes(paths, client):
-    from rich.console import Console
-
-    screen = Console(file=io.StringIO(), width=200)
-    result = cluster.learn(client.scheduler.address, "A-perceptron", paths, screen=screen, passes=2)
-    told = screen.file.getvalue()
-    assert f"{WORKERS} workers, 5 shards; dashboard:" in told
-    assert f"pass 2: {result.passes[1].mistakes:,} mistakes in 1,000 trials" in told
-    assert bits(result.model) == bits(cluster.fit("A-perceptron", paths, passes=2).model)
-    terminal = Console(file=io.StringIO(), width=200, force_terminal=True)
-    cluster.learn(client.scheduler.address, "perceptron", paths[:2], screen=terminal, passes=2)
-    assert "pass 2 of 2" in terminal.file.getvalue()
 
 
 def test_command(tmp_path, paths, client, capsys):
@@ -617,24 +494,6 @@ def test_shards_have_names():
     for wrong, error in [([], ValueError), (3, TypeError)]:
         with pytest.raises(error, match="shards must"):
             shards_of(wrong)
-
-
-def test_the_cost_model_adds_up():
-    measured = Measured(
-        seconds_per_trial=1e-6, state_bytes=8e6, bytes_per_second=1e8, task_seconds=0.01, mix_seconds_per_byte=1e-9
-    )
-    one = estimate(measured, trials=10**7, shards=1, workers=1)
-    two = estimate(measured, trials=10**7, shards=8, workers=2)
-    assert one.serial == pytest.approx(10.0)
-    assert two.learning == pytest.approx(4 * (10**7 / 8 * 1e-6 + 0.01))
-    assert two.moved == pytest.approx(4 * 8e6)
-    few, many = (estimate(measured, trials=0, shards=64, workers=workers) for workers in (16, 64))
-    assert many.moving + many.mixing < 1.6 * (few.moving + few.mixing)  # by levels of the tree, not by workers
-    assert two.total == pytest.approx(two.learning + two.moving + two.mixing)
-    even = two.break_even
-    at = estimate(measured, trials=even, shards=8, workers=2)
-    assert at.total == pytest.approx(at.serial, rel=1e-6)
-    assert estimate(measured, trials=10, shards=1, workers=1).break_even == float("inf")
 
 
 def test_fusions_of_votes_have_the_same_bits_on_workers(client):

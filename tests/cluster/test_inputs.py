@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 
 import numpy as np
 import pytest
 
 import linmax
 from linmax import cluster
-from linmax.cluster import versions
-from linmax.cluster.addresses import listed, parts_of
-from linmax.cluster.dask_workers import OnDask
-from linmax.cluster.fusing import _refuse_other_rows
-from linmax.cluster.vote_tables import look_at_votes
-from linmax.cluster.workers import Here
+from linmax.cluster.shards import shards_of
 
 pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask", reason="the extra cluster is not installed")
@@ -73,7 +67,7 @@ def test_files_at_any_address(folder):
         assert result.shards == [f"memory:///data/{name}.{kind}" for name in ("one", "two")]
         np.testing.assert_array_equal(result.model.weights.arrays.attributes, expected.model.weights.arrays.attributes)
     assert bits(learned("memory://data/one.parquet").model) == bits(learned(str(folder / "one.parquet")).model)
-    assert len(listed("memory://data")) == 4
+    assert len(shards_of("memory://data")) == 4
     kept = folder / "kept"
     cluster.fit("perceptron", "memory://data/*.parquet", checkpoint=kept)
     with memory.open("/data/two.parquet", "wb") as file:
@@ -95,11 +89,11 @@ def test_folders_named_by_values_are_columns(tmp_path):
     assert sorted(result.model.classes) == ["a", "b", "c"]
     assert result.model.attributes == ["p", "q", "r", "year"]
     assert len(result.shards) == 6
-    parts = parts_of(
+    parts = shards_of(
         ["x/k=1/a.parquet", "x/k=two%20b/a.parquet", "x/k=__HIVE_DEFAULT_PARTITION__/a.parquet", "x/a.csv"]
     )
-    assert [part.columns for (part,) in parts[:3]] == [(("k", "1"),), (("k", "two b"),), (("k", None),)]
-    assert parts[3] == ["x/a.csv"]
+    assert [part.source.columns for part in parts[:3]] == [(("k", "1"),), (("k", "two b"),), (("k", None),)]
+    assert parts[3].source == "x/a.csv"
     (tmp_path / "k=1").mkdir()
     (tmp_path / "k=1" / "a.csv").write_text("x,y\n1,2\n")
     with pytest.raises(cluster.ShardError, match="need Parquet or Arrow files"):
@@ -170,14 +164,25 @@ def test_a_classifier_predicts_lazily(collections):
     assert set(model.predict(named[["r", "q", "p"]]).compute()) <= {"a", "b", "c"}
 
 
-class Refusing(Here):
-    """Nothing may start."""
+class FarClient:
+    """Client of workers whose versions are given."""
 
-    def submit(self, *_, **__):
-        raise AssertionError("nothing may start")
+    status, scheduler = "running", type("Far", (), {"address": "tcp://far:8786"})()
+    submit = scheduler_info = run = compute = None
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def get_versions(self, packages):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        ours = {"python": "3.11.7", "numpy": "2.4", "numba": "0.6", "linmax": "0.1"}
+        return {"client": {"packages": ours}, "workers": {"tcp://far": {"packages": ours | self.answer}}}
 
 
-def test_what_is_wrong_is_said_before_anything_starts(tmp_path, monkeypatch):
+def test_bad_settings_are_refused_before_anything_starts(tmp_path):
+    from distributed.comm.core import CommClosedError
+
     for wrong, error, reason in [
         ({"labels": "x"}, TypeError, "no option 'labels'"),
         ({"format": "zip"}, ValueError, "reading: format must be"),
@@ -185,47 +190,19 @@ def test_what_is_wrong_is_said_before_anything_starts(tmp_path, monkeypatch):
         ({"model": 1}, ValueError, "reading: model cannot be chosen"),
     ]:
         with pytest.raises(error, match=reason):
-            cluster.fit("perceptron", [["1 1:1"]], client=Refusing(), reading=wrong)
+            cluster.fit("perceptron", [["1 1:1"]], reading=wrong)
     missing = str(tmp_path / "missing.svm")
     with pytest.raises(cluster.ShardError, match="cannot be read: .*missing.svm: No such file") as caught:
-        cluster.fit("perceptron", [missing], client=Refusing())
+        cluster.fit("perceptron", [missing])
     assert list(caught.value.shards) == [missing]
-    monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": versions.versions() | {"numpy": "1.0"}})
-    with pytest.raises(ValueError, match=f"worker tcp://far has numpy 1.0, the driver {np.__version__}"):
-        cluster.fit("perceptron", [["1 1:1"]], client=Refusing())
-    monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": ModuleNotFoundError("No module linmax")})
-    with pytest.raises(ValueError, match="worker tcp://far cannot run linmax: No module linmax"):
-        cluster.fit("perceptron", [["1 1:1"]], client=Refusing())
-    asked = []
-
-    def gone_at_first(*_):
-        asked.append(len(asked))
-        return {"tcp://far": OSError("in connect: refused")} if len(asked) < 2 else {"tcp://near": versions.versions()}
-
-    monkeypatch.setattr(Refusing, "everywhere", gone_at_first)
-    versions.refuse_other_versions(Refusing())
-    assert len(asked) == 2
-    monkeypatch.setattr(Refusing, "everywhere", lambda *_: {"tcp://far": OSError("in connect: refused")})
-    with pytest.raises(ConnectionError, match="worker tcp://far does not answer: in connect: refused; see whether"):
-        cluster.fit("perceptron", [["1 1:1"]], client=Refusing())
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_broken_connection_to_the_scheduler_is_called_that():
-    """Also before the client has heard of it."""
-    from distributed.comm.core import CommClosedError
-
-    for error in (CommClosedError("in <TCP (closed)>"), OSError("Timed out trying to connect"), TimeoutError()):
-
-        class Broken:
-            status = "running"
-            scheduler = type("Far", (), {"address": "tcp://far:8786"})()
-
-            def run(self, *_, error=error, **__):
-                raise error
-
-        with pytest.raises(ConnectionError, match="the scheduler at tcp://far:8786 has gone away"):
-            versions.refuse_other_versions(OnDask(Broken()))
+    for answer, error, reason in [
+        ({"numpy": "1.0"}, ValueError, "worker tcp://far has numpy 1.0, the driver 2.4"),
+        ({"python": "3.12.1"}, ValueError, "worker tcp://far has python 3.12.1, the driver 3.11.7"),
+        ({"linmax": None}, ValueError, "worker tcp://far cannot import linmax"),
+        (CommClosedError("closed"), ConnectionError, "the scheduler at tcp://far:8786 has gone away"),
+    ]:
+        with pytest.raises(error, match=reason):
+            cluster.fit("perceptron", [["1 1:1"]], client=FarClient(answer))
 
 
 # -- rows that are left out --------------------------------------------------------------------------------------------
@@ -243,26 +220,6 @@ def test_every_row_of_a_collection_has_an_answer_or_none_has():
                 answers.compute(scheduler="synchronous")
         with pytest.raises(ValueError, match=told):
             model.predict(wrong)
-
-
-def test_fusing_warns_of_rows_that_cannot_be_read(tmp_path):
-    models = {name: cluster.fit(name, [ROWS]).model for name in ("perceptron", "pa")}
-    for store in (None, tmp_path / "scores"):
-        with pytest.warns(UserWarning, match=r"shard 1: Lines, line 41: .*; 2 rows could not be read and are left out"):
-            fusion = cluster.fuse(models, [ROWS, [*ROWS, "no good", "1 x:y"]], store=store)
-        assert fusion.report().online.trials == 80
-
-
-def test_models_that_read_different_rows_are_not_fused():
-    _refuse_other_rows({"one": [2, 3, 4], "other": [2, 3, 4]})
-    with pytest.raises(ValueError, match="of the models 'one' and 'other' only 'other' can read row 3"):
-        _refuse_other_rows({"one": [2, 4], "other": [2, 3, 4]})
-
-
-def test_classes_of_scores_are_those_of_all_tables():
-    two = {"r:x": [0.9, 0.1], "r:y": [0.1, 0.9], "label": ["x", "y"]}
-    three = two | {"r:z": [0.0, 0.0]}
-    assert look_at_votes([two, three], {}).rated == look_at_votes([three, two], {}).rated == ["x", "y", "z"]
 
 
 def test_a_table_without_rows_says_nothing_about_columns(tmp_path):

@@ -14,8 +14,8 @@ import pytest
 
 import linmax
 from linmax import rules
-from linmax.cluster.merging import merge
 from linmax.core.contract import Rule
+from linmax.models.merge import merge
 from linmax.rules.custom import TAKEN
 
 FILE = '''

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +15,10 @@ from linmax.cli.reading import reading_options, refuse_too_many
 from linmax.io.refusals import Refusals
 
 if TYPE_CHECKING:
-    from linmax.cluster import Fit
+    from linmax.cluster import Fit, Progress
+    from linmax.cluster.shards import Shard
 
-__all__ = ["add_cluster_options", "run_on_cluster", "tell_refused"]
+__all__ = ["add_cluster_options", "connected", "run_on_cluster", "tell_refused"]
 
 MOST_NOTES = 5  # about the columns of all shards
 SERIAL_ONLY = ("start", "holdout", "predictions", "plot", "memory")
@@ -33,12 +36,12 @@ def add_cluster_options(parser: argparse.ArgumentParser, usual: str = "uniform")
         default=usual,
         help=f"with --cluster, shares of the files: uniform, trials or mistakes (default: {usual})",
     )
-    add("--resume", action="store_true", help="with --cluster, go on from the folder --checkpoint")
+    add("--resume", action="store_true", help="with --cluster, resume from the folder --checkpoint")
 
 
 def run_on_cluster(arguments: argparse.Namespace) -> None:
     """Learn, save, test and report."""
-    from linmax import cluster
+    from linmax.cluster import fit
     from linmax.util import outputs
 
     _refuse_serial(arguments)
@@ -46,13 +49,13 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
         if path not in (None, "-"):
             outputs.check_output(path)
     screen = console(arguments)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".* could not be read and")  # said below, for each shard
-        result = cluster.learn(
-            arguments.cluster,
+    reading = {name: value for name, value in reading_options(arguments).items() if value is not None}
+    with connected(arguments, arguments.data, arguments.passes) as (client, shards, bars), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* could not be read and")  # reported below, for each shard
+        result = fit(
             arguments.learner,
-            arguments.data,
-            screen=None if arguments.quiet else screen,
+            shards,
+            client=client,
             passes=arguments.passes,
             mix=arguments.mix,
             checkpoint=arguments.checkpoint,
@@ -60,8 +63,12 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
             scale=arguments.scale,
             thresholds=not arguments.no_thresholds,
             hash_bits=arguments.hash_bits,
-            reading={name: value for name, value in reading_options(arguments).items() if value is not None},
+            reading=reading,
+            watch=bars,
         )
+    if not (arguments.quiet or screen.is_terminal):
+        for number, one in enumerate(result.passes, 1):
+            screen.print(f"pass {number}: {one.mistakes:,} mistakes in {one.trials:,} trials")
     if arguments.model:
         result.model.save(arguments.model)
     figures = _figures(result)
@@ -85,8 +92,40 @@ def run_on_cluster(arguments: argparse.Namespace) -> None:
     refuse_too_many(arguments, rows, Refusals({"": figures["refused"]}))
 
 
+@contextmanager
+def connected(
+    arguments: argparse.Namespace, data: Sequence[str], passes: int
+) -> Iterator[tuple[Any, list[Shard], Callable[[Progress], None] | None]]:
+    """Connect to the cluster; gives the client, the shards, and a progress bar for each pass."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    from linmax.cluster.connect import connect
+    from linmax.cluster.shards import shards_of
+
+    shards, screen = shards_of(data), console(arguments)
+    with connect(arguments.cluster) as client:
+        if getattr(arguments, "quiet", False):
+            yield client, shards, None
+            return
+        workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        sizes = f"{workers} worker{'s' * (workers != 1)}, {len(shards)} shard{'s' * (len(shards) != 1)}"
+        screen.print(f"{sizes}; dashboard: {client.dashboard_link or 'none'}")
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Bars(*columns, console=screen, disable=not screen.is_terminal) as bars:
+            made: dict[int, Any] = {}
+
+            def advance(progress: Progress) -> None:
+                if progress.number not in made:
+                    title = f"pass {progress.number + 1} of {passes}"
+                    made[progress.number] = bars.add_task(title, total=progress.shards)
+                bars.update(made[progress.number], completed=progress.done)
+
+            yield client, shards, advance
+
+
 def tell_refused(result: Fit[Any]) -> None:
-    """Say which shards had lines that could not be read."""
+    """Report shards with lines that could not be read."""
     for name, counts in zip(result.shards, result.passes[0].shards, strict=True):
         if counts.refused:
             many = "1 line" if counts.refused == 1 else f"{counts.refused:,} lines"
@@ -97,11 +136,11 @@ def tell_refused(result: Fit[Any]) -> None:
 def _refuse_serial(arguments: argparse.Namespace) -> None:
     for name in SERIAL_ONLY:
         if getattr(arguments, name):
-            raise ValueError(f"--{name} needs the order of one stream; leave out --cluster, or --{name}")
+            raise ValueError(f"--{name} requires the order of one stream; remove --cluster or --{name}")
     if "-" in arguments.data:
-        raise ValueError("a cluster reads files, not standard input; leave out --cluster, or save it as files first")
+        raise ValueError("a cluster reads files, not standard input; remove --cluster, or save it as files first")
     if arguments.checkpoint and Path(arguments.checkpoint).is_file():
-        raise ValueError(f"with --cluster the checkpoint is a folder, and {arguments.checkpoint} is a file")
+        raise ValueError(f"with --cluster --checkpoint must be a folder, but {arguments.checkpoint} is a file")
 
 
 def _figures(result: Fit[Any]) -> dict[str, Any]:
@@ -116,7 +155,7 @@ def _figures(result: Fit[Any]) -> dict[str, Any]:
         "classes": len(model.classes),
         "features": model.features,
         "refused": sum(counts.refused for counts in first.shards),
-        "seconds": sum(one.learning + one.mixing for one in result.passes),
+        "seconds": sum(one.seconds for one in result.passes),
         "shards": result.shards,
         "passes": [{"trials": one.trials, "mistakes": one.mistakes} for one in result.passes],
     }
@@ -131,5 +170,5 @@ def _test_error(result: Fit[Any], arguments: argparse.Namespace) -> float:
         wrong = model.judge(model.scaled(batch, learn=False)) != batch.codes
         trials, mistakes = trials + int(known.sum()), mistakes + int((wrong & known).sum())
     if not trials:
-        raise ValueError(f"{arguments.test}: there is no line with a label")
+        raise ValueError(f"{arguments.test}: no line has a label")
     return mistakes / trials

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
-from linmax.cli.clustered import tell_refused
+from linmax.cli.clustered import connected, tell_refused
 from linmax.cli.output import console
 from linmax.cli.reading import cells_listed, refuse_too_many
 from linmax.io.refusals import Refusals
@@ -28,17 +28,13 @@ SERIAL_FUSE_OPTIONS = (
     "predictions",
     "plot",
     "reliability",
-    "abstain",
     "not_asked",
 )
 
 
 def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None) -> None:
-    """Look at the tables, learn, print the report, save."""
-    from linmax.cluster.learning import connected
-    from linmax.cluster.mixing import fit
-    from linmax.cluster.shards import shards_of
-    from linmax.cluster.vote_tables import look_at_votes
+    """Learn, print the report, save."""
+    from linmax.cluster import fit
     from linmax.util import outputs
 
     _refuse_serial(arguments)
@@ -48,32 +44,27 @@ def fuse_on_cluster(arguments: argparse.Namespace, started: OnLineFusion | None)
     given = {"label": arguments.label, "ignore": cells_listed(arguments.ignore), "format": arguments.format}
     given["strict"] = arguments.strict
     reading: dict[str, Any] = {name: value for name, value in given.items() if value}
-    parts = shards_of(arguments.votes)
-    with connected(arguments.cluster, len(parts), 1, screen) as (client, bars):
-        fusion = started
-        if fusion is None:
-            fusion = _new(arguments, *look_at_votes(parts, reading, client))
-        if not arguments.classes and fusion.classes is not None:
-            reading["others"] = "abstain"
-        kept = {"checkpoint": arguments.checkpoint, "resume": arguments.resume}
-        result = fit(fusion, parts, client=client, mix=arguments.mix, reading=reading, watch=bars, **kept)
+    fusion = _new(arguments) if started is None else started
+    saved = {"checkpoint": arguments.checkpoint, "resume": arguments.resume}
+    with connected(arguments, arguments.votes, 1) as (client, shards, bars):
+        result = fit(fusion, shards, client=client, mix=arguments.mix, reading=reading, watch=bars, **saved)
     counts = result.passes[0]
-    told, unlabelled = result.model.report(), sum(one.unlabelled for one in counts.shards)
+    report, unlabelled = result.model.report(), sum(one.unlabelled for one in counts.shards)
     more = f", and {unlabelled:,} rows without a label" if unlabelled else ""
     screen.print(f"{len(result.shards)} tables with {counts.trials:,} labelled rows{more}", soft_wrap=True)
     tell_refused(result)
     refused = sum(one.refused for one in counts.shards)
     screen.print()
-    screen.print(told)
+    screen.print(report)
     if arguments.model is not None:
         result.model.save(arguments.model)
         screen.print(f"Model saved as {arguments.model}", soft_wrap=True, markup=False)
     if arguments.html is not None:
-        told.to_html(arguments.html)
+        report.to_html(arguments.html)
         screen.print(f"Page saved as {arguments.html}", soft_wrap=True, markup=False)
     if arguments.json:
         figures = {"version": __version__, "data": result.shards, "classes": result.model.classes_.tolist()}
-        figures |= told.to_dict() | {"seconds": round(time.perf_counter() - begun, 3), "unlabelled": unlabelled}
+        figures |= report.to_dict() | {"seconds": round(time.perf_counter() - begun, 3), "unlabelled": unlabelled}
         figures |= {"start": arguments.start, "model": arguments.model}
         outputs.write_json(figures | {"refused": refused}, arguments.json)
     refuse_too_many(arguments, counts.trials + unlabelled, Refusals({"": refused}))
@@ -83,20 +74,15 @@ def _refuse_serial(arguments: argparse.Namespace) -> None:
     for name in SERIAL_FUSE_OPTIONS:
         if getattr(arguments, name) is not None:
             option = name.replace("_", "-")
-            raise ValueError(f"--{option} needs one table in order; leave out --cluster, or --{option}")
+            raise ValueError(f"--{option} requires one table in order; remove --cluster or --{option}")
     if "-" in arguments.votes:
-        raise ValueError("a cluster reads files, not standard input; leave out --cluster, or save it as files first")
+        raise ValueError("a cluster reads files, not standard input; remove --cluster, or save it as files first")
 
 
-def _new(arguments: argparse.Namespace, labels: list[Any], rated: list[str] | None) -> OnLineFusion:
-    from linmax.cli.votes import alike, sorted_labels
+def _new(arguments: argparse.Namespace) -> OnLineFusion:
+    """Return a fusion of the given classes, or of those among votes and labels."""
     from linmax.models.fusion import OnLineFusion
 
-    if arguments.classes:
-        classes = alike(cells_listed(arguments.classes), labels)
-    else:
-        classes = sorted_labels(labels) if rated is None else alike(rated, labels)
-    if not classes:
-        raise ValueError("no row has a label; leave out --cluster, or name the classes by --classes")
     by = list(dict.fromkeys(cells_listed(arguments.by)))
-    return OnLineFusion(arguments.learner or "auto", classes=classes, by=by or None)
+    classes = cells_listed(arguments.classes) if arguments.classes else None
+    return OnLineFusion(arguments.learner or "auto", classes=classes, by=by or None, abstain=arguments.abstain)

@@ -31,9 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the models, merge them, save the result and say what it is."""
-    from linmax.cluster.merge_checks import refuse_different
-    from linmax.cluster.merging import merge
     from linmax.models.fusion import OnLineFusion
+    from linmax.models.merge import merge, refuse_different
     from linmax.util import files, outputs
 
     outputs.check_output(arguments.output)

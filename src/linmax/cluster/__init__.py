@@ -1,4 +1,4 @@
-"""Beyond one machine: learning from shards, sweeps and fusion on the workers of a Dask cluster (extra ``cluster``).
+"""Learning from shards and sweeps on the workers of a Dask cluster (extra ``cluster``).
 
 Without a client everything runs in this process, with the same results to the last bit.
 """
@@ -7,34 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from linmax.cluster.connecting import connect
-from linmax.cluster.fusing import fuse
-from linmax.cluster.learning import learn
-from linmax.cluster.mixing import fit
-from linmax.cluster.results import Fit, Pass, Progress
+from linmax.cluster.connect import connect
+from linmax.cluster.fit import Fit, Pass, Progress, fit
 from linmax.cluster.shards import ShardError
-from linmax.cluster.sweeping import Swept, sweep
+from linmax.cluster.sweep import Swept, sweep
 
 if TYPE_CHECKING:
     from linmax.cluster.classifier import DaskClassifier
 
-__all__ = [
-    "DaskClassifier",
-    "Fit",
-    "Pass",
-    "Progress",
-    "ShardError",
-    "Swept",
-    "connect",
-    "fit",
-    "fuse",
-    "learn",
-    "sweep",
-]
+__all__ = ["DaskClassifier", "Fit", "Pass", "Progress", "ShardError", "Swept", "connect", "fit", "sweep"]
 
 
 def __getattr__(name: str) -> Any:
-    """What needs scikit-learn is imported when it is used."""
+    """Import names that need scikit-learn when they are used."""
     if name == "DaskClassifier":
         from linmax.cluster.classifier import DaskClassifier
 

@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from linmax.cluster.mixing import fit
-from linmax.cluster.partitions import (
+from linmax.cluster.collections import (
     added_columns,
     as_read,
     is_collection,
@@ -23,7 +22,8 @@ from linmax.cluster.partitions import (
     lazily,
     type_of_labels,
 )
-from linmax.cluster.shards import State
+from linmax.cluster.differences import State
+from linmax.cluster.fit import fit
 from linmax.models.fusion import OnLineFusion
 from linmax.models.streams import StreamModel, stream
 
@@ -123,7 +123,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         named = in_type(np.array(self.model_.classes, dtype=object), self._type)
         order = np.argsort(named)
         self.classes_ = named[order]
-        self._told = Told(uuid.uuid4().hex, self.model_.state(), self._type, order.tolist())
+        self._fitted_model = FittedModel(uuid.uuid4().hex, self.model_.state(), self._type, order.tolist())
         return self
 
     def _describe(self, X: Any, reading: Mapping[str, Any]) -> None:
@@ -193,9 +193,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _asked(self, X: Any, function: Any, empty: np.ndarray) -> Any:
         if not is_collection(X):
-            return np.asarray(function(X, self._told))
+            return np.asarray(function(X, self._fitted_model))
         frame = hasattr(X, "columns")
-        return lazily(X, function, self._told, _with_index(None, empty, self.classes_) if frame else empty)
+        return lazily(X, function, self._fitted_model, _with_index(None, empty, self.classes_) if frame else empty)
 
 
 def _current_client() -> Any:
@@ -207,7 +207,7 @@ def _current_client() -> Any:
     return None
 
 
-class Told(NamedTuple):
+class FittedModel(NamedTuple):
     """What a worker must know of the model in order to predict."""
 
     name: str
@@ -220,13 +220,13 @@ _opened: dict[str, StreamModel] = {}  # at most one model, which the last task o
 _lock = Lock()
 
 
-def _model(told: Told) -> StreamModel:
+def _model(fitted: FittedModel) -> StreamModel:
     """The model, which a process makes once for all partitions."""
     with _lock:
-        if told.name not in _opened:
+        if fitted.name not in _opened:
             _opened.clear()
-            _opened[told.name] = StreamModel.from_state(*told.state)
-        return _opened[told.name]
+            _opened[fitted.name] = StreamModel.from_state(*fitted.state)
+        return _opened[fitted.name]
 
 
 def in_type(names: np.ndarray, kind: np.dtype | None) -> np.ndarray:
@@ -248,24 +248,24 @@ def in_type(names: np.ndarray, kind: np.dtype | None) -> np.ndarray:
     return np.array([int(float(name)) if "." in name else int(name) for name in names.tolist()], dtype=kind)
 
 
-def predicted(part: Any, told: Told) -> Any:
+def predicted(part: Any, fitted: FittedModel) -> Any:
     """The classes of a partition."""
-    model, found = _model(told), [np.zeros(0, object)]
+    model, found = _model(fitted), [np.zeros(0, object)]
     with _lock:  # a model numbers names while it reads
         found += [model.predict(batch) for batch in _batches(model, part)]
     classes = np.concatenate(found)
     _refuse_other_rows(part, len(classes))
-    return _with_index(part, in_type(classes, told.kind), None)
+    return _with_index(part, in_type(classes, fitted.kind), None)
 
 
-def probabilities(part: Any, told: Told) -> Any:
+def probabilities(part: Any, fitted: FittedModel) -> Any:
     """The probabilities of a partition."""
-    model = _model(told)
+    model = _model(fitted)
     with _lock:
         found = [model.predict_proba(batch) for batch in _batches(model, part)]
-    shares = np.concatenate([np.zeros((0, len(model.classes))), *found])[:, told.order]
+    shares = np.concatenate([np.zeros((0, len(model.classes))), *found])[:, fitted.order]
     _refuse_other_rows(part, len(shares))
-    classes = in_type(np.array(model.classes, dtype=object), told.kind)[told.order]
+    classes = in_type(np.array(model.classes, dtype=object), fitted.kind)[fitted.order]
     return _with_index(part, shares, classes)
 
 

@@ -1,7 +1,6 @@
-"""What travels of a model when most of it is as it was: the blocks of its arrays whose bits differ from another's.
+"""Differences between states of a model: the blocks of its arrays whose bits differ from those of another state.
 
-The rows of `linmax.cluster.rows` are less to mix as well, but only some rules have them. Blocks are for any model, such
-as the default pool and fusions: an attribute that no trial had keeps its bits, and so do they.
+An attribute that no trial had keeps its bits, so that a shard of few attributes sends few blocks of a large model.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmax.cluster.shards import State
+__all__ = ["State", "StateDifference", "difference_of", "state_bytes"]
 
-__all__ = ["StateDifference", "difference_of", "state_bytes"]
+State = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 BLOCK_BYTES = 64
 SENT_WHOLE = 1024  # bytes below which an array is sent whole
@@ -21,7 +20,7 @@ MOST_CHANGED = 0.5  # of the bytes of the whole: where more would differ, all of
 
 
 class ChangedBlocks(NamedTuple):
-    """An array as blocks of another one that differ, and what lies beyond the other's last block."""
+    """Array as the blocks that differ from another one, and the bytes beyond the other's last block."""
 
     shape: tuple[int, ...]
     places: np.ndarray
@@ -31,7 +30,7 @@ class ChangedBlocks(NamedTuple):
 
 @dataclass(frozen=True)
 class StateDifference:
-    """A state, given another one."""
+    """State of a model as its differences from another one."""
 
     description: dict[str, Any]
     whole: dict[str, np.ndarray]
@@ -44,7 +43,7 @@ class StateDifference:
         return sum(array.nbytes for array in self.whole.values()) + sum(blocks)
 
     def applied(self, base: State) -> State:
-        """The state; where an array has not changed, the base's own."""
+        """Return the state; arrays that have not changed are the base's own."""
         arrays = {name: _applied(one, base[1][name]) for name, one in self.changed.items()}
         return self.description, self.whole | arrays
 
@@ -55,7 +54,7 @@ def state_bytes(state: State) -> int:
 
 
 def difference_of(state: State, base: State) -> State | StateDifference:
-    """The state as it differs from the base, or itself where that would not be much less.
+    """Return how the state differs from the base, or the state itself where that would not be much less.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def difference_of(state: State, base: State) -> State | StateDifference:
 
 
 def _comparable(array: np.ndarray, base: np.ndarray | None) -> bool:
-    """Whether one may be the beginning of the other: the same but for the number of rows."""
+    """Return whether the arrays have the same type and shape, except for the number of rows."""
     if base is None or array.nbytes < SENT_WHOLE:
         return False
     return array.dtype == base.dtype and array.ndim > 0 and array.shape[1:] == base.shape[1:]

@@ -1,31 +1,39 @@
-"""Shards of data: what users give, and what comes of each."""
+"""Shards of data: files, patterns, folders and addresses, tables, and partitions of Dask collections.
+
+A folder means all files in it and below, sorted by name, except for names that begin with "." or "_". Folders called
+``name=value``, as Hive and Spark write them, add the column ``name`` to each row of their files. Patterns, folders and
+addresses such as ``s3://bucket/part-*.svm`` are resolved by fsspec, with the credentials that it finds.
+"""
 
 from __future__ import annotations
 
+import glob
+import io
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
-import numpy as np
-
-from linmax.cluster.addresses import TableFile, fingerprint, parts_of
-from linmax.cluster.partitions import is_collection, is_joint, partitions
-from linmax.cluster.unions import begins_with
-from linmax.data.arrays import Layout
-from linmax.engine.engine import Engine, Settings
+from linmax.cluster.collections import as_read, is_collection, is_joint, partitions
+from linmax.io.formats import make_format
+from linmax.io.formats.base import TableFormat
 from linmax.io.frames import is_table
-from linmax.io.vocabulary import Vocabulary
-from linmax.rules import REGISTRY
-from linmax.rules.quasi_additive import LINKS
+from linmax.io.options import ReadOptions
+from linmax.io.reader import open_source
+from linmax.io.schema import is_number
 
-__all__ = ["Refused", "Shard", "ShardCounts", "ShardError", "refuse_untold", "same_names", "shards_of", "why"]
+__all__ = ["Shard", "ShardError", "TableFile", "missing_files", "opened", "reason_of", "shards_of"]
 
-State = tuple[dict[str, Any], dict[str, np.ndarray]]
+HIDDEN = (".", "_")
+FILE = "file://"
+HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
+CHANGE_TIMES = ("ETag", "etag", "mtime", "LastModified", "created")
 
 
 class ShardError(ValueError):
-    """Some shards could not be learned from; ``shards`` says which, and why.
+    """Error of some shards; ``shards`` maps their names to the reasons.
 
     Attributes
     ----------
@@ -52,96 +60,234 @@ class ShardError(ValueError):
 
 
 @dataclass(frozen=True)
+class TableFile:
+    """File of a table, and the columns that its folders add to each row."""
+
+    path: str
+    columns: tuple[tuple[str, str | float | None], ...]
+
+
+@dataclass(frozen=True)
 class Shard:
-    """A part of the data by name: a file that the workers can read, or the rows themselves."""
+    """Part of the data with its name: a file that the workers can read, or the rows themselves."""
 
     name: str
     source: Any
 
     @property
     def path(self) -> str | None:
-        """Of the file, if it is one."""
+        """Path or address of the file, if it is one."""
         if isinstance(self.source, TableFile):
             return self.source.path
         return self.source if isinstance(self.source, str) else None
 
     @property
     def fingerprint(self) -> list[Any] | None:
-        """Size and time of the last change of a file that can be seen from here, to know it again."""
-        return None if self.path is None else fingerprint(self.path)
-
-
-@dataclass(frozen=True)
-class ShardCounts:
-    """What happened in one shard in one pass."""
-
-    trials: int
-    mistakes: int
-    updates: int
-    unlabelled: int
-    refused: int  # lines that could not be read
-    seconds: float
-    first_refused: str = ""  # the first of these lines, and why
-    notes: list[str] = field(default_factory=list)  # what was found out about the columns
-
-    @property
-    def rows(self) -> int:
-        """With a label or without, or such that could not be read."""
-        return self.trials + self.unlabelled + self.refused
-
-
-@dataclass(frozen=True)
-class Refused:
-    """The shard cannot be learned from, and trying again would not help."""
-
-    reason: str
+        """Size and time of the last change of a file, if this process can see it."""
+        try:
+            if self.path is None:
+                return None
+            if not _is_remote(self.path):
+                known = os.stat(self.path)
+                return [known.st_size, known.st_mtime_ns]
+            system, inside = _file_system(self.path)
+            info = system.info(inside)
+        except (OSError, ValueError):
+            return None
+        return [info.get("size"), *[str(info[name]) for name in CHANGE_TIMES if name in info][:1]]
 
 
 def shards_of(given: Any) -> list[Shard]:
-    """Shards from paths, patterns, folders, frames, pairs (X, y), lists of lines, and parts of Dask collections."""
-    if isinstance(given, (str, os.PathLike, TableFile)) or is_table(given) or is_collection(given) or is_joint(given):
+    """Return shards for paths, patterns, folders, frames, pairs (X, y), lists of lines, and Dask collections.
+
+    Examples
+    --------
+    >>> [shard.name for shard in shards_of(["a.svm", ["1 1:1"]])]
+    ['a.svm', 'shard 1']
+    """
+    if isinstance(given, (str, os.PathLike)) or is_table(given) or is_collection(given) or is_joint(given):
         given = [given]
     if not isinstance(given, Iterable):
         raise TypeError(f"shards must be a list of files or tables, or a Dask collection, got {given!r}")
     given = list(given)
-    files = iter(parts_of([os.fspath(item) for item in given if isinstance(item, (str, os.PathLike))]))
+    files = iter(_files_of([os.fspath(item) for item in given if isinstance(item, (str, os.PathLike))]))
     found: list[Shard] = []
     for item in given:
         if is_collection(item) or is_joint(item):
             found += [Shard(f"partition {place}", part) for place, part in enumerate(partitions(item), len(found))]
         elif isinstance(item, (str, os.PathLike)):
-            found += [Shard(str(part), part) for part in next(files)]
-        elif isinstance(item, Shard):
-            found.append(item)
+            found += next(files)
         else:
-            found.append(Shard(str(item) if isinstance(item, TableFile) else f"shard {len(found)}", item))
+            found.append(item if isinstance(item, Shard) else Shard(f"shard {len(found)}", item))
     if not found:
-        raise ValueError("shards must hold at least one shard, got none")
+        raise ValueError("shards must contain at least one shard, got none")
     return found
 
 
-def refuse_untold(learner: Any) -> None:
-    """Refuse your own rules: workers get the learner as text, and cannot look such a rule up."""
-    for run in Engine(learner, Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True)).runs:
-        own = run.rule.name.replace("_", "-") not in REGISTRY or run.rule.parameters.get("link", "exp") not in LINKS
-        if own:
-            raise ValueError(f"{run.rule} is a rule of your own, which the workers do not know; use a built-in rule")
+def _is_remote(path: str) -> bool:
+    return "://" in path
 
 
-def same_names(state: State, known: Vocabulary) -> bool:
-    """Whether a state has these names, and no others."""
-    own, others = _names(state), known.arrays()
-    return state[0]["hash_bits"] == known.bits and begins_with(own, others) and begins_with(others, own)
+def _file_system(path: str) -> tuple[Any, str]:
+    """Return the file system of an address, and the path in it."""
+    try:
+        from fsspec.core import url_to_fs
+
+        found: tuple[Any, str] = url_to_fs(path)
+    except (ImportError, ValueError) as error:
+        raise ValueError(
+            f"{path} needs the package fsspec and the one for its file system; try "
+            f"pip install 'linmax[cluster]': {error}"
+        ) from None
+    return found
 
 
-def _names(state: State) -> dict[str, np.ndarray]:
-    return {part: state[1][f"names.{part}"] for part in ("names", "offsets")}
+def _list_files(path: str) -> tuple[int | None, list[str]]:
+    """Return the files of a path, pattern, folder or address, and how many steps lead to the folder or pattern."""
+    remote, pattern = _is_remote(path), glob.has_magic(path)
+    if not remote and (os.path.isfile(path) or not (pattern or os.path.isdir(path))):
+        return None, [path]  # a file that only workers may see
+    system, inside = _file_system(path)
+    if system.isdir(inside):
+        depth, roots, problem = len(_steps(path)), [inside], "there is no file in"
+    elif pattern:
+        depth = next(place for place, step in enumerate(_steps(path)) if glob.has_magic(step))
+        hidden = _steps(path)[-1].startswith(HIDDEN)  # meant, if the pattern itself begins so
+        roots = sorted(one for one in system.glob(inside) if hidden or not _steps(one)[-1].startswith(HIDDEN))
+        problem = "no file matches"
+    else:
+        return None, [path]
+    found = [file for root in roots for file in (_walk(system, root) if system.isdir(root) else [root])]
+    if not found:
+        raise ValueError(f"shards: {problem} {path}")
+    if remote:
+        return depth, [system.unstrip_protocol(file) for file in found]
+    return depth, found if os.path.isabs(path) else [os.path.relpath(file) for file in found]
 
 
-def why(error: Exception) -> str:
-    """The reason in one line."""
+def _walk(system: Any, folder: str) -> list[str]:
+    files = [(file, file[len(folder) :].strip("/").split("/")) for file in sorted(system.find(folder))]
+    return [file for file, steps in files if not any(step.startswith(HIDDEN) for step in steps)]
+
+
+def _steps(path: str) -> list[str]:
+    return [step for step in path.partition("://")[2 if _is_remote(path) else 0].split("/") if step]
+
+
+def _files_of(given: Sequence[str]) -> list[list[Shard]]:
+    """Return shards for each path, pattern, folder or address, with the columns that their folders add.
+
+    These are folders called ``name=value`` below a given folder, or from the first pattern on; for files given one by
+    one, those whose values differ. Values are numbers if they are numbers in all folders of this name.
+    """
+    local = [path.removeprefix(FILE) for path in given]
+    found = [_list_files(path if _is_remote(path) else os.path.normpath(path)) for path in local]
+    single = _values(_pairs(file, 0) for depth, files in found if depth is None for file in files)
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for depth, files in found:
+        for file in files:
+            pairs[file] = [(k, v) for k, v in _pairs(file, depth or 0) if depth is not None or len(single[k]) > 1]
+    numbers = {
+        name
+        for name, texts in _values(pairs.values()).items()
+        if all(text == HIVE_MISSING or is_number(text) for text in texts)
+    }
+
+    def value_of(name: str, text: str) -> str | float | None:
+        if text == HIVE_MISSING:
+            return None
+        return float(text) if name in numbers else unquote(text)
+
+    def shard(file: str) -> Shard:
+        columns = tuple((name, value_of(name, text)) for name, text in pairs[file])
+        return Shard(file, TableFile(file, columns) if columns else file)
+
+    return [[shard(file) for file in files] for _, files in found]
+
+
+def _pairs(file: str, depth: int) -> list[tuple[str, str]]:
+    """Return names and values of the folders of a file, from step ``depth`` on."""
+    return [(name, value) for name, mark, value in (step.partition("=") for step in _steps(file)[depth:-1]) if mark]
+
+
+def _values(several: Iterable[list[tuple[str, str]]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name, value in (pair for pairs in several for pair in pairs):
+        found.setdefault(name, set()).add(value)
+    return found
+
+
+def missing_files(paths: Sequence[str]) -> dict[int, str]:
+    """Return the places of files that this process cannot read, with reasons; only the first of each remote system."""
+    found, systems = {}, set()
+    for place, path in enumerate(paths):
+        if not _is_remote(path):
+            if not os.access(path, os.R_OK):
+                found[place] = "No such file" if not os.path.exists(path) else "Permission denied"
+        elif (where := tuple(path.split("/")[:3])) not in systems:
+            systems.add(where)
+            try:
+                system, inside = _file_system(path)
+                if not system.exists(inside):
+                    found[place] = "No such file"
+            except (OSError, ValueError) as error:
+                found[place] = f"{type(error).__name__}: {reason_of(error)}"
+    return found
+
+
+class RemoteFile(io.BufferedReader):
+    """File of fsspec with its name, by whose ending the format is recognized."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        super().__init__(file)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+
+@contextmanager
+def opened(source: Any) -> Iterator[Any]:
+    """Open the source of a shard for `linmax.stream`."""
+    if isinstance(source, TableFile):
+        with opened(source.path) as file:
+            yield _tables(file, source)
+    elif isinstance(source, str) and _is_remote(source):
+        system, inside = _file_system(source)
+        with RemoteFile(system.open(inside, "rb"), source) as file:
+            yield file
+    else:
+        yield as_read(source)
+
+
+def _tables(file: Any, part: TableFile) -> Iterator[Any]:
+    """Yield the tables of a file with the columns of its folders."""
+    import pyarrow
+
+    source, kind = open_source(file)
+    try:
+        made = make_format(kind, ReadOptions())
+        if not isinstance(made, TableFormat):
+            names = ", ".join(name for name, _ in part.columns)
+            raise ValueError(
+                f"{part.path} is {kind}, but columns from folder names ({names}) need Parquet or Arrow files"
+            )
+        for found in made.tables(source):
+            table = found if isinstance(found, pyarrow.Table) else pyarrow.Table.from_batches([found])
+            for name, value in part.columns:
+                if name not in table.column_names:
+                    kinds = pyarrow.float64() if isinstance(value, float) else pyarrow.string()
+                    table = table.append_column(name, pyarrow.array([value] * len(table), kinds))
+            yield table
+    finally:
+        source.close()
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the message of an error in one line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}"
-    if isinstance(error, FileNotFoundError):  # of a file system that does not say so
+    if isinstance(error, FileNotFoundError):  # of a file system whose message is the path alone
         return f"No such file: {error}"
     return " ".join(str(error).split()) or type(error).__name__

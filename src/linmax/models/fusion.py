@@ -1441,6 +1441,21 @@ class OnLineFusion:
         )
         return plot_reliability(bins, path, title="Reliability of the fusion", subtitle=subtitle)
 
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the parameters and all that was learned: plain data that JSON can hold, and arrays."""
+        parameters = {name: getattr(self, name) for name in signature(type(self)).parameters}
+        return fusion_state(parameters, getattr(self, "_state", None))
+
+    @classmethod
+    def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
+        """Return the fusion whose `state` this was."""
+        fusion, state = fusion_from(description, arrays, cls)
+        if state is not None:
+            fusion._state = state
+        return fusion
+
     # -- files ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -11,9 +11,8 @@ from linmax.streams import StreamModel
 import linmax
 from linmax import Learner, cluster, merge
 from linmax.cli import main
-from linmax.cluster.merge_checks import refuse_unmergeable
-from linmax.cluster.merging import merge_since
 from linmax.jit.compiling import JIT
+from linmax.models.merge import merge_since, refuse_unmergeable
 
 TRIALS = 300 if JIT else 30
 FIRST, HALF = TRIALS // 10, TRIALS // 2

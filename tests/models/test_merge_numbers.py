@@ -8,11 +8,10 @@ from linmax.streams import StreamModel
 
 import linmax
 from linmax import merge
-from linmax.cluster import groups
-from linmax.cluster.merging import merge_since
 from linmax.jit.compiling import JIT
 from linmax.learners.attributes.nearest import FEWEST, NearestRows, shared_out
 from linmax.learners.base import mix_learned
+from linmax.models.merge import merge_since, merge_states
 
 START = 600 if JIT else 520  # the first 512 rows decide on bins
 PART = 200 if JIT else 20
@@ -89,9 +88,9 @@ def test_only_the_top_of_the_tree_ends_a_pass(monkeypatch):
 
     def watched(*arguments):
         seen.append(arguments[-1])
-        return merge_since(*arguments)
+        return merge_states(*arguments)
 
-    monkeypatch.setattr(groups, "merge_since", watched)
+    monkeypatch.setattr("linmax.cluster.fit.merge_states", watched)
     parts = [table(20, seed) for seed in range(6)]
     linmax.cluster.fit("auto(dense)", parts, reading={"format": "csv"})
     assert seen == [False, False, True]

@@ -15,8 +15,7 @@ from linmax.streams import StreamModel
 import linmax
 from linmax import Learner, merge
 from linmax.cli import main
-from linmax.cluster.merge_checks import refuse_unmergeable
-from linmax.cluster.merging import merge_since
+from linmax.models.merge import merge_since, refuse_unmergeable
 from linmax.rules.balanced_winnow import plain_mixture as plain_balanced
 from linmax.rules.winnow import plain_mixture as plain_positive
 
@@ -523,7 +522,7 @@ def test_columns_that_differ_are_named():
     with pytest.raises(ValueError, match="model 1 and model 0 differ in b, c"):
         merge([mine, yours])
     scaled = read(["a,b,label", "1,2,x", "2,1,y"], scale="max", format="csv")
-    with pytest.raises(ValueError, match="scaled alike"):
+    with pytest.raises(ValueError, match="the same scaling"):
         merge([mine, scaled])
 
 

@@ -199,7 +199,7 @@ def as_read(part: Any) -> Any:
     >>> as_read([{"x": 1.0, "class": "a"}, {"x": float("nan"), "class": "b"}])
     ['{"x": 1.0, "class": "a"}', '{"class": "b"}']
     """
-    if not (isinstance(part, Sequence) and part):
+    if not (isinstance(part, Sequence) and part) or isinstance(part, tuple):  # a pair (X, y) is a tuple
         return part
     if isinstance(part[0], (tuple, float, int)) and not is_table(part[0]):
         raise TypeError(f"a bag holds lines of text or records (dicts), got {type(part[0]).__name__}: {part[0]!r}")

@@ -1,0 +1,161 @@
+"""Run many learners over the same stream, in parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+
+from linmax.cluster.connect import workers_of
+from linmax.cluster.differences import State
+from linmax.cluster.fit import refuse_custom_rules
+from linmax.data.experts import Experts
+from linmax.engine.notation import as_learners
+from linmax.models.experts_model import ExpertsModel
+from linmax.models.run import run
+from linmax.models.streams import StreamModel, stream
+from linmax.models.streams.model import weights_of
+from linmax.models.trace import Trace
+
+__all__ = ["Swept", "sweep"]
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """Result of one learner in a sweep over files.
+
+    Attributes
+    ----------
+    learner
+        The learner, as given.
+    model : StreamModel
+        The model after the last row.
+    wrong : array of bool
+        Whether each trial was a mistake.
+
+    See Also
+    --------
+    sweep : makes it.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> lines = ["1 1:1", "2 2:1"] * 20
+    >>> (swept,) = linmax.cluster.sweep(["perceptron"], lines)
+    >>> len(swept.wrong), int(swept.mistakes[-1]) < 5
+    (40, True)
+    """
+
+    learner: Any
+    model: StreamModel
+    wrong: np.ndarray
+
+    @property
+    def mistakes(self) -> np.ndarray:
+        """Mistakes up to and including each trial."""
+        return np.cumsum(self.wrong)
+
+    def __repr__(self) -> str:
+        return f"<{self.learner}: {len(self.wrong)} trials, {self.wrong.sum()} mistakes>"
+
+
+def sweep(
+    learners: Sequence[Any],
+    data: Any,
+    *,
+    client: Any = None,
+    scale: str = "auto",
+    reading: dict[str, Any] | None = None,
+) -> list[Any]:
+    """Run each learner over the same stream, independently of the others.
+
+    Parameters
+    ----------
+    learners
+        Learners, or text; custom rules only without a client.
+    data
+        A pair (instances, labels) with instances from `linmax.experts`: gives a list of `linmax.Trace`, the same as of
+        `linmax.run`. Or what `linmax.stream` reads, from where the workers can reach it: gives a list of `Swept`.
+    client
+        A ``distributed.Client``, which joblib uses as its Dask backend. Without one the learners run as joblib is
+        configured (``joblib.parallel_config``): by default one after the other in this process.
+    scale, reading
+        For what is read: how attributes are scaled, and options of `linmax.stream`.
+
+    Returns
+    -------
+    list of Trace or of Swept
+        One for each learner, in their order.
+
+    See Also
+    --------
+    linmax.combine : runs learners side by side as one learner.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> problem = linmax.majority_problem(trials=500, seed=1)
+    >>> data = linmax.experts(votes=problem.votes), problem.labels
+    >>> for trace in linmax.cluster.sweep(["perceptron", "winnow(1.1)"], data):
+    ...     print(trace.model.learner, trace.mistakes[-1] < 250)
+    perceptron True
+    winnow(1.1) True
+    """
+    described = as_learners(learners)
+    given: list[Any] = described
+    if workers_of(client).remote:
+        for learner in described:
+            refuse_custom_rules(learner)
+        given = [str(learner) for learner in described]
+    in_memory = isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Experts)
+    tasks = [
+        delayed(run_one)(learner, data) if in_memory else delayed(read_one)(learner, scale, data, dict(reading or {}))
+        for learner in given
+    ]
+    with nullcontext() if client is None else parallel_config("dask", n_jobs=-1, client=client):
+        results = Parallel()(tasks)
+    found: list[Any] = []
+    for learner, result in zip(described, results, strict=True):
+        if isinstance(result, Ran):
+            model = ExpertsModel.from_state(*result.state)
+            model.learner = learner
+            found.append(Trace(model, result.predictions, result.wrong, result.changed, seen=data))
+        elif isinstance(result, str):
+            raise ValueError(f"{learner}: {result}")
+        else:
+            found.append(Swept(learner, StreamModel.from_state(*result[0]), result[1]))
+    return found
+
+
+class Ran(NamedTuple):
+    """Result of `linmax.run` without compiled functions, whose addresses differ between processes."""
+
+    state: State
+    predictions: np.ndarray
+    wrong: np.ndarray
+    changed: np.ndarray
+
+
+def run_one(learner: Any, data: tuple[Experts, Any]) -> Ran | str:
+    """Run one learner over instances; returns a message if they are refused."""
+    try:
+        trace = run(learner, *data)
+    except (ValueError, TypeError, OverflowError) as error:
+        return str(error)
+    return Ran(trace.model.state(), trace.predictions, trace.wrong, trace.changed)
+
+
+def read_one(learner: Any, scale: str, source: Any, reading: dict[str, Any]) -> tuple[State, np.ndarray] | str:
+    """Run one learner over the rows that it reads itself; returns a message if they are refused."""
+    try:
+        model, wrong = StreamModel(learner, scale=scale), [np.zeros(0, bool)]
+        for batch in stream(source, model=model, prefetch=False, **reading):
+            predicted = model.play(model.scaled(batch), batch.codes, weights_of(batch))
+            wrong.append((predicted != batch.codes)[batch.codes >= 0])
+    except (ValueError, TypeError, OverflowError, FileNotFoundError) as error:
+        return str(error)
+    return model.state(), np.concatenate(wrong)
