@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from linmax.streams import StreamModel
@@ -90,7 +92,7 @@ def test_only_the_top_of_the_tree_ends_a_pass(monkeypatch):
         seen.append(arguments[-1])
         return merge_states(*arguments)
 
-    monkeypatch.setattr("linmax.cluster.fit.merge_states", watched)
+    monkeypatch.setattr(import_module("linmax.cluster.fit"), "merge_states", watched)  # the name is also a function
     parts = [table(20, seed) for seed in range(6)]
     linmax.cluster.fit("auto(dense)", parts, reading={"format": "csv"})
     assert seen == [False, False, True]

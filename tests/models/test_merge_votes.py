@@ -327,7 +327,7 @@ def test_fusions_that_do_not_fit_together():
         merge([one, fused(20, 40, thresholds=False)])
     with pytest.raises(ValueError, match="same learner"):
         merge([one, fused(20, 40, learner="perceptron")])
-    with pytest.raises(ValueError, match="some fusions voters go by name"):
+    with pytest.raises(ValueError, match="voters must be named in all fusions or in none"):
         merge([one, VoteFusion().fit(VOTES[:20], LABELS[:20])])
     with pytest.raises(ValueError, match="stack.*cannot be merged"):
         merge([fused(0, 20, learner="stack(perceptron, pa)")] * 2)

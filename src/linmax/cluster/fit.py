@@ -347,7 +347,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Learned:
+class ShardResult:
     """Result of the shards from ``first`` to ``stop`` - 1 in one pass.
 
     ``state`` is None if some of them failed; ``parts`` are then the results of the others.
@@ -359,14 +359,14 @@ class Learned:
     counts: dict[int, RowCounts] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
     conflict: tuple[int, int, str] | None = None  # two shards that cannot be merged, and why
-    parts: tuple[Learned, ...] = ()
+    parts: tuple[ShardResult, ...] = ()
 
     @classmethod
-    def failure(cls, place: int, reason: str) -> Learned:
+    def failure(cls, place: int, reason: str) -> ShardResult:
         """Return the result of a shard that failed."""
         return cls(place, place + 1, None, failed={place: reason})
 
-    def whole_state(self, start: Learned) -> State:
+    def whole_state(self, start: ShardResult) -> State:
         """Return the model's state, given the model that the pass started from."""
         if isinstance(self.state, StateDifference):
             assert isinstance(start.state, tuple)
@@ -385,12 +385,12 @@ class Learned:
             sum(counts.mistakes for counts in shards),
         )
 
-    def without_models(self) -> Learned:
+    def without_models(self) -> ShardResult:
         """Return the counts and failures, without models."""
-        return Learned(self.first, self.stop, None, self.counts, self.failed, self.conflict)
+        return ShardResult(self.first, self.stop, None, self.counts, self.failed, self.conflict)
 
 
-def learn_shard(start: Learned, plan: Plan, place: int, source: Any) -> Learned:
+def learn_shard(start: ShardResult, plan: Plan, place: int, source: Any) -> ShardResult:
     """Learn from one shard, beginning with the model of ``start``."""
     state = start.whole_state(start)
     model = plan.kind.from_state(*state)
@@ -398,12 +398,12 @@ def learn_shard(start: Learned, plan: Plan, place: int, source: Any) -> Learned:
         with opened(source) as rows:
             counts = learn_rows(model, rows, **plan.reading)
     except PERMANENT as error:
-        return Learned.failure(place, reason_of(error))
+        return ShardResult.failure(place, reason_of(error))
     learned = difference_of(model.state(), state) if plan.shortened else model.state()
-    return Learned(place, place + 1, learned, {place: counts})
+    return ShardResult(place, place + 1, learned, {place: counts})
 
 
-def mix_shards(start: Learned, plan: Plan, parts: list[Learned], last: bool) -> Learned:
+def mix_shards(start: ShardResult, plan: Plan, parts: list[ShardResult], last: bool) -> ShardResult:
     """Merge neighboring results; ``last`` if they are those of all shards."""
     counts = {place: one for part in parts for place, one in part.counts.items()}
     failed = {place: why for part in parts for place, why in part.failed.items()}
@@ -415,7 +415,9 @@ def mix_shards(start: Learned, plan: Plan, parts: list[Learned], last: bool) -> 
         try:
             states = [part.whole_state(start) for part in parts]
             merged = merge_states(plan.kind, base, states, shares, plan.multiplicative, last)
-            return Learned(first, stop, difference_of(merged, base) if plan.shortened and not last else merged, counts)
+            return ShardResult(
+                first, stop, difference_of(merged, base) if plan.shortened and not last else merged, counts
+            )
         except ColumnsDiffer as error:
             conflict = (
                 parts[error.place].first,
@@ -425,7 +427,7 @@ def mix_shards(start: Learned, plan: Plan, parts: list[Learned], last: bool) -> 
         except (ValueError, OverflowError) as error:
             conflict = stop - 1, first, reason_of(error)
     good = tuple(one for part in parts for one in (part.parts if part.state is None else [part]))
-    return Learned(first, stop, None, counts, failed, conflict, good)
+    return ShardResult(first, stop, None, counts, failed, conflict, good)
 
 
 # -- the driver --------------------------------------------------------------------------------------------------------
@@ -459,7 +461,7 @@ class Job:
         if self.folder is not None:
             state, made = self.folder.load(state, settings)
         result = Fit(model, names, [Pass([RowCounts(**one) for one in counts], seconds) for counts, seconds in made])
-        start, before = self._held(Learned(0, len(names), state)), None
+        start, before = self._held(ShardResult(0, len(names), state)), None
         while len(result.passes) < passes:
             self.number = len(result.passes)
             if self.number:
@@ -500,21 +502,21 @@ class Job:
         if failed:
             raise ShardError(f"{len(failed)} of {len(self.shards)} shards cannot be read: {_list(failed)}", failed)
 
-    def _held(self, result: Learned) -> Any:
+    def _held(self, result: ShardResult) -> Any:
         """Return a task that holds a result."""
         return self.workers.hold([result], often=True)[0]
 
-    def _one_pass(self, start: Any, settings: Mapping[str, Any]) -> tuple[Any, Learned]:
+    def _one_pass(self, start: Any, settings: Mapping[str, Any]) -> tuple[Any, ShardResult]:
         """Learn from every shard and merge; returns the task that holds the model, and its report."""
         self.leaves, self.saved, size = {}, {}, len(self.shards)
         if self.folder is not None:
             for description, state in self.folder.saved(self.number, settings):
                 counts = {int(place): RowCounts(**one) for place, one in description["counts"].items()}
                 first, stop = description["shards"]
-                self.saved[first, stop] = self._held(Learned(first, stop, state, counts))
+                self.saved[first, stop] = self._held(ShardResult(first, stop, state, counts))
         self.done = sum(stop - first for first, stop in self.saved)
         top = self._tree(start, range(size))
-        report = self.workers.submit(Learned.without_models, top, name="report")
+        report = self.workers.submit(ShardResult.without_models, top, name="report")
         if isinstance(self.workers, DaskWorkers):
             for _ in self.workers.each_done(list(self.leaves.values())):
                 self._advance()
@@ -522,12 +524,12 @@ class Job:
                 self.workers.refuse_other_versions()  # also raises if the scheduler has gone away
                 self._repeat_failed(start)
                 top = self._tree(start, range(size))
-                report = self.workers.submit(Learned.without_models, top, name="report")
+                report = self.workers.submit(ShardResult.without_models, top, name="report")
                 if reason := self.workers.failure_of(report):
                     raise RuntimeError(f"the models could not be merged: {reason}")
         while self.done < size:  # all of them are saved
             self._advance()
-        found: Learned = self.workers.result(report)
+        found: ShardResult = self.workers.result(report)
         if found.failed or found.conflict:
             self._fail(start, top, found, settings)
         return top, found
@@ -560,7 +562,7 @@ class Job:
         except ConnectionError:
             raise
         except Exception as error:
-            task = Learned.failure(place, reason_of(error))
+            task = ShardResult.failure(place, reason_of(error))
         if self.workers.remote:
             self.leaves[place] = task
         else:
@@ -574,9 +576,9 @@ class Job:
         for place, leaf in failed:
             self.workers.repeat([start, self.sources[place], leaf])
             if reason := self.workers.failure_of(leaf):
-                self.leaves[place] = Learned.failure(place, reason)
+                self.leaves[place] = ShardResult.failure(place, reason)
 
-    def _fail(self, start: Any, top: Any, report: Learned, settings: Mapping[str, Any]) -> None:
+    def _fail(self, start: Any, top: Any, report: ShardResult, settings: Mapping[str, Any]) -> None:
         if report.conflict:
             place, other, reason = report.conflict
             one, another = self.shards[place].name, self.shards[other].name
