@@ -113,6 +113,15 @@ def test_workers_change_no_bit(learner, mix, paths, client):
     assert here.model.trials == 2000
 
 
+@pytest.mark.parametrize("shards", [1, 2, 16, 21])
+def test_workers_change_no_bit_with_any_number_of_shards(shards, client):
+    """The tree is fixed by the number of shards."""
+    parts = [list(lines(seed, 8)) for seed in range(shards)]
+    here, there = (cluster.fit("A-perceptron", parts, passes=2, client=where) for where in (None, client))
+    assert bits(here.model) == bits(there.model)
+    assert [[counts.trials for counts in one.shards] for one in there.passes] == [[8] * shards] * 2
+
+
 @pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "arow", "A-winnow(1.2)", "auto"])
 @pytest.mark.parametrize("mix", ["uniform", "trials", "mistakes"])
 def test_the_tree_gives_what_one_merge_of_all_shards_gives(learner, mix):
@@ -502,3 +511,15 @@ def test_fusions_of_votes_have_the_same_bits_on_workers(client):
     here, there = (cluster.fit(linmax.VoteFusion(), parts, client=where).model for where in (None, client))
     np.testing.assert_array_equal(here.predict_proba(data.votes), there.predict_proba(data.votes))
     assert there.report().online.trials == 300
+
+
+def test_numbers_of_tables_are_votes_for_classes_given_as_text():
+    data = linmax.majority_problem(n=4, r=2, k=3, noise=0.1, trials=120, seed=1)
+    voters = {f"v{voter}": data.votes[:, voter] for voter in range(4)} | {"quiet": np.full(120, 9)}
+    table = voters | {"label": data.labels}
+    parts = [{name: cells[begin : begin + 40] for name, cells in table.items()} for begin in (0, 40, 80)]
+    for classes in (None, [str(label) for label in range(3)]):
+        found = cluster.fit(linmax.VoteFusion(classes=classes, abstain="9"), parts).model
+        assert [str(label) for label in found.classes_] == ["0", "1", "2"]
+        assert found.report().online.trials == 120
+        assert found.report().online.mistakes < 40

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.blocks import missing
+from linmax.data.blocks import missing, silent_votes
 from linmax.data.matching import written
 from linmax.data.score_columns import rated_columns
 from linmax.io.reader import read_table
@@ -51,9 +51,9 @@ def learn_rows(model: Any, rows: Any, /, **reading: Any) -> RowCounts:  # noqa: 
 
     Examples
     --------
-    >>> counts = learn_rows(StreamModel("perceptron"), ["1 1:1", "2 2:1", "1 1:1"])
+    >>> counts = learn_rows(StreamModel("perceptron"), ["1 1:1", "2 2:1", "1 1:1"] * 10)
     >>> counts.trials, counts.mistakes
-    (3, 2)
+    (30, 4)
     >>> learn_rows(OnLineFusion(), {"ann": ["x", "y"], "bob": ["x", "x"], "label": ["x", None]}).unlabelled
     1
     """
@@ -161,17 +161,32 @@ def _trials(columns: dict[str, Any], label: str | None, fusion: OnLineFusion) ->
     """Return votes, or scores from columns ``rater:class``, and labels."""
     labels = columns.pop(_label_of(columns, label))
     rated = rated_columns("the table", columns) if fusion.by is None else None
+    if rated is not None and fusion.classes is None:  # one shard may not contain all of them as labels
+        fusion.classes = sorted(rated[1])
+    as_text = fusion.classes is not None and all(isinstance(name, str) for name in fusion.classes)
+    labels = [_label(cell, as_text) for cell in labels]
     if rated is None:
-        return {name: list(cells) for name, cells in columns.items()}, labels
+        silent = {str(vote): vote for vote in silent_votes(fusion.abstain)}
+        return {
+            name: list(cells)
+            if name in (fusion.by or ())
+            else [silent[str(cell)] if str(cell) in silent else _label(cell, as_text) for cell in cells]
+            for name, cells in columns.items()
+        }, labels
     tables, classes = rated
-    if fusion.classes is None:  # one shard may not contain all of them as labels
-        fusion.classes = sorted(classes)
-        labels = [None if missing(one) else written(one) for one in labels]
+    assert fusion.classes is not None
     absent = [str(name) for name in fusion.classes if str(name) not in classes]
     if absent:
         raise ValueError(f"there are no scores of the class {absent[0]!r} among {', '.join(columns)}")
     places = [classes.index(str(name)) for name in fusion.classes]
     return {rater: table[:, places] for rater, table in tables.items()}, labels
+
+
+def _label(cell: Any, as_text: bool) -> Any:
+    """Return a cell as a label: a number as text where classes are text."""
+    if not as_text or isinstance(cell, str):
+        return cell
+    return None if missing(cell) else written(cell)
 
 
 def _label_of(columns: Mapping[str, Any], given: str | None) -> str:
