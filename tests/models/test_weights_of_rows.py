@@ -135,7 +135,7 @@ def test_the_same_weights_from_every_format(made: Callable[[], list[str]], weigh
         model.learn(batch)
     assert model.mistakes == expected.mistakes
     found, wanted = (m.model.pool.arrays for m in (model, expected) if m.model is not None and m.model.pool is not None)
-    for name in ("weights", "matrix", "dense.cells", "pairs16.cells"):
+    for name in ("fusion.weights", "fusion.matrix", "dense.cells", "pairs16.cells"):
         np.testing.assert_array_equal(found[name], wanted[name])
 
 
