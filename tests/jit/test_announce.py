@@ -102,6 +102,17 @@ def test_quiet_silences_the_terminal(tmp_path: Path) -> None:
     assert on_a_terminal(["-c", LEARN_ALONE], tmp_path, LINMAX_QUIET="1") == ""
 
 
+@compiled
+def test_commands_show_what_they_compile(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.svm"
+    rows.write_text("".join(f"{i % 2} 1:{i % 3} 2:1\n" for i in range(20)))
+    command = ["-m", "linmax", "learn", str(rows), "--learner", "perceptron"]
+    shown = on_a_terminal(command, tmp_path / "cache", TERM="xterm", COLUMNS="100")
+    assert "compiling parse_svmlight" in shown
+    assert "for perceptron (first use only)" in shown
+    assert "compiling" not in on_a_terminal(command, tmp_path / "cache", TERM="xterm", COLUMNS="100")
+
+
 def test_short_compilations_add_up(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(announce, "DELAY", 0.3)
     monkeypatch.setattr(announce, "_seconds", {})
