@@ -42,7 +42,7 @@ from linmax.core.member import EngineArrays, EngineArraysT, rescale, view_of
 from linmax.jit.compiling import kernel, written_out
 from linmax.jit.scores import largest_but, start_rows
 
-__all__ = ["PlainOutputs", "PlainOutputsT", "judge_plain_inline", "play_plain", "play_plain_inline"]
+__all__ = ["PLAY_PLAIN", "PlainOutputs", "PlainOutputsT", "judge_plain_inline", "play_plain"]
 
 score_inline, difference_inline = written_out(score), written_out(difference)
 
@@ -143,8 +143,11 @@ class PlainOutputs(NamedTuple):
 PlainOutputsT = types.NamedTuple([Labels, Bytes, Vector, Matrix], PlainOutputs)
 
 
-@kernel(hot=True)
-def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
+PLAY_PLAIN = int64(EngineArraysT, InstancesT, Labels, PlainOutputsT)
+
+
+@kernel(PLAY_PLAIN)
+def play_plain(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
     """Play all trials. Returns -1, or the trial at which the weights left the range of floats."""
     members, state, scratch = arrays.members, arrays.state, arrays.scratch
     predictions, changes, margins, table = outputs.predictions, outputs.changes, outputs.margins, outputs.table
@@ -207,9 +210,3 @@ def play_plain_inline(arrays: EngineArrays, instances: Instances, labels: np.nda
                 return t
         elif huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
             rescale(view_of(members, state, 0, 0))
-
-
-@kernel(int64(EngineArraysT, InstancesT, Labels, PlainOutputsT))
-def play_plain(arrays: EngineArrays, instances: Instances, labels: np.ndarray, outputs: PlainOutputs) -> int:
-    """`play_plain_inline`, as a function that Python can call."""
-    return int(play_plain_inline(arrays, instances, labels, outputs))

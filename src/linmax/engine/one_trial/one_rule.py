@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import int64, types
 
-from linmax.core.contract import KNOWN, Instances, InstancesT, Labels
+from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels
 from linmax.core.member import EngineArrays, EngineArraysT, scratch_for
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.path import (
@@ -21,15 +21,16 @@ from linmax.engine.one_trial.path import (
     Reader,
     ReaderT,
     blank_instances,
+    calling,
     new_reader,
     note_and_answer,
     store,
     stored_at,
     write_instance,
 )
-from linmax.engine.plain_loop import PlainOutputs, PlainOutputsT, judge_plain_inline, play_plain_inline
+from linmax.engine.plain_loop import PLAY_PLAIN, PlainOutputs, PlainOutputsT, judge_plain_inline, play_plain
 from linmax.engine.record import TRIALS, Record, RecordT
-from linmax.jit.compiling import kernel
+from linmax.jit.compiling import address_of, kernel
 
 __all__ = ["OneRulePath", "OneRuleTrial", "OneRuleTrialT"]
 
@@ -41,12 +42,15 @@ class OneRuleTrial(NamedTuple):
     instances: Instances  # one of them
     labels: np.ndarray  # (1,)
     outputs: PlainOutputs  # of one trial
+    plays: np.ndarray  # int64 (1,): the address of `play_plain`
     reader: Reader
     record: Record
 
 
-OneRuleTrialT = types.NamedTuple([EngineArraysT, InstancesT, Labels, PlainOutputsT, ReaderT, RecordT], OneRuleTrial)
-trial_at = stored_at(OneRuleTrialT)
+OneRuleTrialT = types.NamedTuple(
+    [EngineArraysT, InstancesT, Labels, PlainOutputsT, Indices, ReaderT, RecordT], OneRuleTrial
+)
+trial_at, call_play = stored_at(OneRuleTrialT), calling(PLAY_PLAIN)
 
 
 @kernel(types.void(int64, OneRuleTrialT))
@@ -73,7 +77,7 @@ def teach(address: int, count: int, voted: int, label: int) -> int:
     if not write_instance(trial.reader, count, voted, instances, 0):
         return NOT_PLAYED
     trial.labels[0] = label
-    if play_plain_inline(trial.arrays, instances, trial.labels, outputs) >= 0:
+    if call_play(trial.plays[0], (trial.arrays, instances, trial.labels, outputs)) >= 0:
         return LEFT_RANGE
     known = trial.arrays.state.shape[KNOWN]
     return note_and_answer(trial.record, outputs.predictions[0], label, outputs.table[0], known)
@@ -90,6 +94,7 @@ class OneRulePath(OneTrialPath):
             instances=blank_instances(layout, 1, longest),
             labels=np.zeros(1, np.int32),
             outputs=PlainOutputs(np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(0), np.zeros((1, engine.k))),
+            plays=np.array([address_of(play_plain, PLAY_PLAIN)]),
             reader=new_reader(layout, longest, 1.0 + 1e-12 if engine.runs[0].rule.bounded else LARGE),
             record=record,
         )
