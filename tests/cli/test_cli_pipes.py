@@ -35,12 +35,20 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "m"
 
 
+def restore_signals() -> None:
+    """Undo what a shell (background jobs) or nohup make a process ignore."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextmanager
 def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """The command as a process with pipes, which ends with the test."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-m", "linmax.cli", *arguments]
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as process:
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, preexec_fn=restore_signals
+    ) as process:
         try:
             yield process
         finally:
