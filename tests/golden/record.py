@@ -26,6 +26,7 @@ ROUNDING = 1e-9  # relative difference that another processor may make
 SINGLE = 1e-5  # the same in single precision
 SINGLE_LEARNERS = ("auto", "attributes")  # learners that may compute in single precision
 CANCELLED = 1e-12  # of the largest number of a sample: what cancels may leave a rest
+CANCELLED_SINGLE = 1e-7  # the same in single precision, of 1: scores, weights and probabilities
 SHOWN = 3  # numbers of a sample that are kept, unless more are asked for
 BITS = "bits"  # the digest of all numbers of a sample, which is compared only bit for bit
 
@@ -62,7 +63,7 @@ CASES: dict[str, Case] = {}
 
 def case(face: str, name: str, play: Callable[..., dict[str, Any]], *given: Any, **options: Any) -> None:
     """Register ``play(*given)``; the name of a case ends with its learner."""
-    if name.endswith(tuple(f"-{learner}" for learner in SINGLE_LEARNERS)):
+    if name.rpartition("-")[2] in SINGLE_LEARNERS:
         options.setdefault("rounding", SINGLE)
     made = Case(face, name, lambda: play(*given), **options)
     assert made.id not in CASES, made.id
@@ -170,4 +171,5 @@ def _equal(kept: Any, found: Any, rounding: float, exact: bool, largest: float) 
         return False
     if exact or not isinstance(kept, float) or not math.isfinite(kept):
         return kept == found or kept != kept != found != found
-    return math.isclose(kept, found, rel_tol=rounding, abs_tol=CANCELLED * largest)
+    cancelled = CANCELLED_SINGLE if rounding == SINGLE else CANCELLED * largest
+    return math.isclose(kept, found, rel_tol=rounding, abs_tol=cancelled)
