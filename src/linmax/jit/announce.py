@@ -24,7 +24,8 @@ LOG = logging.getLogger("linmax")
 
 _seconds: dict[str, float] = {}  # compilation so far, by what it is for; -1 once it is announced
 _depth = 0  # compiling a kernel compiles those that it calls
-_status: Any = None  # the spinner of the command line
+_spins = False  # whether a command runs, which shows a spinner
+_status: Any = None  # the spinner, made at the first compilation
 
 
 def _purpose() -> str:
@@ -52,14 +53,14 @@ def _announce(purpose: str) -> None:
     _seconds[purpose] = -1.0
     message = f"compiling kernels{f' for {purpose}' if purpose else ''} (first use only) ..."
     LOG.info(message)
-    if _status is None and _visible():
+    if not _spins and _visible():
         print(f"linmax: {message}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def announced(kernel: str) -> Iterator[None]:
     """Announce the compilation inside this context once it has taken `DELAY` seconds; hold the compiler's lock."""
-    global _depth
+    global _depth, _status
     if _depth:
         yield
         return
@@ -69,7 +70,11 @@ def announced(kernel: str) -> Iterator[None]:
     timer.daemon = True
     if before >= 0:
         timer.start()
-    if _status is not None and _visible():
+    if _spins and _visible():
+        if _status is None:
+            from rich.console import Console
+
+            _status = Console(stderr=True).status("")
         _status.update(f"compiling {kernel}{f' for {purpose}' if purpose else ''} (first use only)")
         _status.start()
     _depth = 1
@@ -87,14 +92,9 @@ def announced(kernel: str) -> Iterator[None]:
 @contextmanager
 def spinning() -> Iterator[None]:
     """Show a spinner on standard error while kernels compile, if a person looks at it."""
-    global _status
-    if not _visible():
-        yield
-        return
-    from rich.console import Console
-
-    _status = Console(stderr=True).status("")
+    global _spins, _status
+    _spins = True
     try:
         yield
     finally:
-        _status = None
+        _spins, _status = False, None
