@@ -58,8 +58,6 @@ PEAK = 4  # largest MASS since it was last summed afresh
 TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does not say and the loop looks
 OWN = 6
 
-WIDEST = 512  # coordinates of a rule that keeps a matrix over them
-
 HUGE = 1e100  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
 
 Vector = float64[::1]
@@ -157,8 +155,6 @@ class Rule:
         weight ``factor * exp(log)`` (before GAUGE); lets the loop rescale without losing anything.
     everywhere
         Every update may change every weight; the step then gets all coordinates, z = 0 included.
-    matrix
-        First value on the diagonal of a matrix over all coordinates, which follows the slots in ``memory``; 0 = none.
     gain
         Second-order rules: params[0] is the address of the function that tells how far a step goes, and memory[0] is
         the variances (see `linmax.rules.second_order`).
@@ -193,7 +189,6 @@ class Rule:
     thickness: float = 0.0
     spread: Any = None
     everywhere: bool = False
-    matrix: float = 0.0
     gain: bool = False
     only_sign: bool = False
     rivals: str = "best"
@@ -241,29 +236,16 @@ class Rule:
         reach = self.thickness * total if self.thickness else self.reach
         return [0.0, 0.0, reach, total, total, math.nan, *self.scalars]
 
-    def rows_of_memory(self, size: int) -> int:
-        """Arrays in the memory of a member over ``size`` coordinates."""
-        if self.matrix and size > WIDEST:
-            raise ValueError(
-                f"{self} keeps a matrix of {size} x {size} numbers, and {WIDEST} x {WIDEST} is the limit; "
-                "leave full=True out"
-            )
-        return len(self.slots) + (size if self.matrix else 0)
-
     def fill(self, memory: np.ndarray, places: np.ndarray) -> None:
         """Write into a member's memory what coordinates that have seen nothing remember."""
         memory[: len(self.slots), places] = np.reshape(self.slots, (-1, 1))
-        if self.matrix:
-            matrix = memory[len(self.slots) : len(self.slots) + memory.shape[1]]
-            matrix[np.isnan(matrix)] = 0.0  # a coordinate that does not exist has no variance
-            matrix[places, places] = self.matrix
 
 
 class Part(NamedTuple):
     """One member's state over the coordinates that exist, as `Rule.mix` sees it."""
 
     weights: np.ndarray  # (N,)
-    memory: np.ndarray  # (slots, N), or (slots + N, N) with a matrix
+    memory: np.ndarray  # (slots, N)
     scalars: np.ndarray
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from linmax.core import averages
 from linmax.core.contract import SPREAD, STEP, Members, State
 from linmax.core.rivals import RIVALS, presenting
-from linmax.data.arrays import Layout
-from linmax.engine.coordinates import aligned, appearing, stride_for
+from linmax.engine.coordinates import aligned, stride_for
 from linmax.jit.compiling import address_of
 from linmax.techniques.node import Run
 
@@ -61,7 +60,7 @@ def first_state(engine: Engine, rows: int) -> State:
     absent = int(layout.rows > 0 and not layout.constant)  # its row is kept, but has no coordinates
     count = len(runs)
     weights = aligned(count, size)
-    memory = aligned(count, max((run.rule.rows_of_memory(size) for run in runs), default=0), size)
+    memory = aligned(count, max((len(run.rule.slots) for run in runs), default=0), size)
     table = memory[:, :, experts:].reshape(*memory.shape[:2], rows, stride)
     for part in (table[..., k:], table[:, :, :absent], table[:, :, layout.rows :]):
         part[...] = np.nan
@@ -77,9 +76,6 @@ def first_state(engine: Engine, rows: int) -> State:
         for slot, value in enumerate(run.rule.slots):
             fill(memory[member, slot], value)
         memory[member, len(run.rule.slots) :] = np.nan
-        if run.rule.matrix:
-            nothing = Layout(0, 0, 0, 0, layout.constant)
-            run.rule.fill(memory[member], appearing(nothing, 0, layout, k, stride))
         first = run.rule.first_scalars(experts + (layout.rows - absent) * k)
         scalars[member, : len(first)] = first
     known = 0 if settings.discover else k

@@ -93,31 +93,14 @@ def move(engine: Engine, layout: Layout, stride: int, rows: int, which: Sequence
             target[part][..., places] = array[part]
         return target
 
-    memory = moved(state.memory, np.nan, which)
     engine.state = state._replace(
         weights=moved(state.weights, 0.0, which),
-        memory=moved_memory(engine.runs, memory, places),
+        memory=moved(state.memory, np.nan, which),
         backlog=moved(state.backlog, 0.0, which) if engine.averages else state.backlog,
     )
     for node in engine.top.walk():
         node.move(lambda array: moved(array) if array.ndim > 1 else moved(array[None])[0])
     state.shape[[EXPERTS, STRIDE]] = experts, stride
-
-
-def moved_memory(runs: Sequence[Run], memory: np.ndarray, places: np.ndarray | slice) -> np.ndarray:
-    """Move the rows of matrices to where their columns have been moved."""
-    size = memory.shape[2]
-    rows = max((run.rule.rows_of_memory(size) for run in runs), default=0)
-    if not any(run.rule.matrix for run in runs):
-        return memory
-    places = np.arange(size)[places]
-    target = np.full((len(runs), rows, size), np.nan)
-    for member, run in enumerate(runs):
-        slots = len(run.rule.slots)
-        target[member, :slots] = memory[member, :slots]
-        if run.rule.matrix:
-            target[member, slots + places] = memory[member, slots : slots + len(places)]
-    return target
 
 
 def add_coordinates(engine: Engine, layout: Layout, k: int, which: Sequence[int]) -> None:
@@ -126,9 +109,6 @@ def add_coordinates(engine: Engine, layout: Layout, k: int, which: Sequence[int]
     if engine.runs:
         fresh = appearing(engine.layout, engine.k, layout, k, int(engine.state.shape[STRIDE]))
         appear(engine.members, engine.state, engine.first_values, fresh, np.array(which, np.int64))
-    for member in which:
-        if engine.runs[member].rule.matrix:
-            engine.runs[member].rule.fill(engine.state.memory[member], fresh)
     for node in engine.top.walk():
         node.appear(fresh, k)
 

@@ -786,19 +786,12 @@ def _part(rule: Rule, engine: Engine, member: int) -> Part:
     """Copy a member's state at the coordinates in use."""
     state, slots = engine.state, len(rule.slots)
     memory = state.memory[member, :slots]
-    if rule.matrix:
-        memory = state.memory[member][np.concatenate([np.arange(slots), slots + _numbers(engine)])]
     weights = read_existing(engine, state.weights[member])
     return Part(
         weights,
         read_existing(engine, memory) if len(memory) else np.zeros((0, weights.size)),
         state.scalars[member, : OWN + len(rule.scalars)].copy(),
     )
-
-
-def _numbers(engine: Engine) -> np.ndarray:
-    """Places of the coordinates in use."""
-    return read_existing(engine, np.arange(engine.state.weights.shape[1]))
 
 
 def _spread_out(rule: Rule, engine: Engine, member: int, there: np.ndarray | None, blank: Part) -> Part:
@@ -810,8 +803,6 @@ def _spread_out(rule: Rule, engine: Engine, member: int, there: np.ndarray | Non
     weights[:] = rule.start * math.exp(-own.scalars[SHIFT])
     weights[there] = own.weights
     memory[:slots, there] = own.memory[:slots]
-    if rule.matrix:
-        memory[np.ix_(slots + there, there)] = own.memory[slots:]
     return Part(weights, memory, own.scalars)
 
 
@@ -820,9 +811,6 @@ def _write(rule: Rule, engine: Engine, member: int, part: Part) -> None:
     write_existing(engine, state.weights[member], part.weights)
     if slots:
         write_existing(engine, state.memory[member, :slots], part.memory[:slots])
-    if rule.matrix:
-        places = _numbers(engine)
-        state.memory[member][np.ix_(slots + places, places)] = part.memory[slots:]
     state.scalars[member, : len(part.scalars)] = part.scalars
 
 

@@ -278,7 +278,7 @@ class LinearThreshold:
         if self._state is None:
             count = 1 + instances.layout.dense + instances.layout.sparse
             weights = np.full((1, count), rule.start)
-            memory = np.full((1, rule.rows_of_memory(count), count), np.nan)
+            memory = np.full((1, len(rule.slots), count), np.nan)
             rule.fill(memory[0], np.arange(not self.constant, count))
             if not self.constant:  # coordinate 0 does not exist
                 weights[0, 0] = 0.0
@@ -295,7 +295,7 @@ class LinearThreshold:
         rule, scalars = self.learner, state.scalars.copy()
         unit = math.exp(-scalars[0, SHIFT])
         before, size = state.memory.shape[2], state.memory.shape[2] + more
-        memory = np.full((1, rule.rows_of_memory(size), size), np.nan)
+        memory = np.full((1, len(rule.slots), size), np.nan)
         memory[:, : state.memory.shape[1], :before] = state.memory
         rule.fill(memory[0], np.arange(before, size))
         scalars[0, MASS] += rule.mass * more * unit

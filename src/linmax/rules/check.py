@@ -137,7 +137,7 @@ class _Bench:
         self.rule = subject
         self.function = subject.step if function is None else function
         self.weights = np.full(self.n, subject.start)
-        self.memory = np.full((subject.rows_of_memory(self.n), self.n), np.nan)
+        self.memory = np.full((len(subject.slots), self.n), np.nan)
         subject.fill(self.memory, np.arange(self.n))
         self.scalars = np.array(subject.first_scalars(self.n))
         self.params = np.array(subject.values, float)
