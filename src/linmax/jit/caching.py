@@ -1,7 +1,7 @@
-"""Where compiled functions are kept, and how they are read from there and put there.
+"""The cache of compiled functions.
 
-A folder of the cache belongs to one state of a source file and of those whose compiled functions it calls. What is not
-there may have been compiled ahead (see `linmax.jit.built`).
+A folder of the cache belongs to one state of a source file and of those whose compiled functions it calls, wherever the
+package is installed. Code that is missing there may have been compiled ahead (see `linmax.jit.built`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from llvmlite import binding
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python, rtsys
 
 from linmax.jit import built
 
-__all__ = ["CHECKED", "JIT", "cache_folder", "caching_in", "is_kept", "keeper", "loader", "sources_of"]
+__all__ = ["CHECKED", "JIT", "KernelCache", "cache_folder", "is_kept", "sources_of"]
 
 JIT = not numba.config.DISABLE_JIT
 CHECKED = JIT and bool(numba.config.BOUNDSCHECK)  # whether every access to an array is checked
@@ -111,18 +111,6 @@ def cache_folder(file: str) -> str:
     return str(folder)
 
 
-@contextlib.contextmanager
-def caching_in(folder: str) -> Iterator[None]:
-    """Numba's cache is this folder; other threads wait, by the lock that compiling takes as well."""
-    with global_compiler_lock:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = folder
-        try:
-            yield
-        finally:
-            numba.config.CACHE_DIR = before
-
-
 class ReadCode(JITCodeLibrary):  # type: ignore[misc]
     """Code read from the cache, ready to run. What it takes to be linked with others is looked at if that is wanted."""
 
@@ -159,50 +147,77 @@ def _name_helpers() -> None:
         binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
-def loader(kept: Any, allocates: bool, state: str) -> Callable[[Any, Any], Any]:
-    """How a kernel is read from the cache, or from what was compiled ahead; ``state`` names its source's folder.
+class _Folder(_CacheLocator):  # type: ignore[misc]
+    """The folder of a function's cached code. Its name stands for the sources, so any checkout may share it."""
 
-    Numba would first load all that it needs to compile one, for longer than the kernels of a whole command take; the
-    compiler sees to that itself when there is nothing in the cache.
-    """
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file, self._lineno, self._path = file, function.__code__.co_firstlineno, cache_folder(file)
 
-    def load(signature: Any, target: Any) -> Any:
-        if allocates:
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Folder:
+        return cls(function, file)
+
+    def get_cache_path(self) -> str:
+        return self._path
+
+    def get_source_stamp(self) -> str:
+        return Path(self._path).name
+
+    def get_disambiguator(self) -> str:
+        return str(self._lineno)
+
+
+class _CachedForm(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes: ClassVar[list[type]] = [_Folder]
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """The cache of one function: read from its folder, or from code compiled ahead."""
+
+    _impl_class = _CachedForm
+
+    def __init__(self, function: Any, allocates: bool) -> None:
+        super().__init__(function)
+        self._allocates = allocates
+
+    @property
+    def state(self) -> str:
+        """The name of the folder, which stands for one state of the sources."""
+        return Path(self.cache_path).name
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Read a compiled form, or return None.
+
+        Numba would first load all that the compiler needs, which takes longer than reading the kernels of a command.
+        """
+        if self._allocates:
             rtsys.initialize(target)
         else:
             _name_helpers()
         codegen = target.codegen()
-        with global_compiler_lock, kept._guard_against_spurious_io_errors():
+        with global_compiler_lock, self._guard_against_spurious_io_errors():
             usual, codegen._library_class = codegen._library_class, ReadCode
             try:
-                found = kept._load_overload(signature, target)
-                return built.read(kept, state, signature, target) if found is None and not CHECKED else found
+                found = self._load_overload(signature, target)
+                return built.read(self, self.state, signature, target) if found is None and not CHECKED else found
             finally:
                 codegen._library_class = usual
 
-    return load
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Store a compiled form; warn where that is impossible."""
+        if bool(numba.config.BOUNDSCHECK) != CHECKED:
+            raise RuntimeError("NUMBA_BOUNDSCHECK has changed since linmax was imported; set it before that")
+        if built.BUILDING:
+            built.write(self, self.state, signature, data)
+        try:
+            super().save_overload(signature, data)
+        except OSError as error:
+            name, reason = self._py_func.__qualname__, error.strerror or error
+            message = f"{name} is compiled but cannot be kept in {self.cache_path}: {reason}"
+            warnings.warn(f"{message}; make room there, or set NUMBA_CACHE_DIR", RuntimeWarning, stacklevel=2)
 
 
 def is_kept(dispatcher: Any) -> bool:
     """Whether some compiled form of a function is in the cache, or was compiled ahead."""
-    kept, function = dispatcher._cache, dispatcher.py_func
-    state = Path(cache_folder(function.__code__.co_filename)).name
-    return Path(kept._cache_file._index_path).exists() or built.holds(state, function)
-
-
-def keeper(kept: Any, name: str, state: str) -> Callable[[Any, Any], None]:
-    """How a kernel is put into the cache: where that is impossible, say so; what was compiled runs all the same."""
-    usual = kept.save_overload
-
-    def save(signature: Any, data: Any) -> None:
-        if bool(numba.config.BOUNDSCHECK) != CHECKED:
-            raise RuntimeError("NUMBA_BOUNDSCHECK has changed since linmax was imported; set it before that")
-        if built.BUILDING:
-            built.write(kept, state, signature, data)
-        try:
-            usual(signature, data)
-        except OSError as error:
-            told = f"{name} is compiled but cannot be kept in {kept.cache_path}: {error.strerror or error}"
-            warnings.warn(f"{told}; make room there, or set NUMBA_CACHE_DIR", RuntimeWarning, stacklevel=2)
-
-    return save
+    kept = dispatcher._cache
+    return Path(kept._cache_file._index_path).exists() or built.holds(kept.state, dispatcher.py_func)

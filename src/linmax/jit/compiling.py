@@ -12,7 +12,6 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
-from pathlib import Path
 from typing import Any
 
 from numba import njit, types
@@ -23,7 +22,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import typeof_impl
 
 from linmax.jit.announce import announced
-from linmax.jit.caching import CHECKED, JIT, cache_folder, caching_in, keeper, loader
+from linmax.jit.caching import CHECKED, JIT, KernelCache, cache_folder
 
 __all__ = [
     "CHECKED",
@@ -32,7 +31,6 @@ __all__ = [
     "Kernel",
     "address_of",
     "cache_folder",
-    "caching_in",
     "caller",
     "function_at",
     "inside",
@@ -199,13 +197,9 @@ class Kernel:
             compiler = ApartCompiler if self._apart else HelperCompiler
             made = njit(pipeline_class=compiler, no_cpython_wrapper=True, **self._options)(self.py_func)
             return called_in_general(made)
-        folder = cache_folder(self.py_func.__code__.co_filename)
-        with caching_in(folder):
-            compiler = AnnouncedCompiler if self._allocates else KernelCompiler
-            made = njit(cache=True, pipeline_class=compiler, **self._options)(self.py_func)
-        state = Path(folder).name
-        made._cache.load_overload = loader(made._cache, self._allocates, state)
-        made._cache.save_overload = keeper(made._cache, self.py_func.__qualname__, state)
+        compiler = AnnouncedCompiler if self._allocates else KernelCompiler
+        made = njit(pipeline_class=compiler, **self._options)(self.py_func)
+        made._cache = KernelCache(self.py_func, self._allocates)
         return made
 
     @computed_once
