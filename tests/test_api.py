@@ -22,8 +22,7 @@ def test_docstrings_are_whole(name):
 def test_what_is_no_class_or_function_is_a_constant_or_a_type():
     assert set(NAMES) - set(DESCRIBED) <= {
         "adversaries.Adversary",
-        "normalisation.AUTOMATIC",
-        "normalisation.NORMALISATIONS",
+        "normalization.NORMALIZATIONS",
         "streams.FORMATS",
     }
 

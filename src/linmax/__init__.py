@@ -20,8 +20,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from linmax import bounds, cluster, rules
-    from linmax.data import features, normalisation
-    from linmax.data.choices import choices
+    from linmax.data import features, normalization
     from linmax.data.experts import experts
     from linmax.data.juries import jury_problem
     from linmax.data.problems import majority_problem
@@ -66,7 +65,6 @@ _HOMES = {
     "bounds": "bounds",
     "certify": "theory.certificates",
     "check_rule": "rules.check",
-    "choices": "data.choices",
     "cluster": "cluster",
     "conversion": "theory.conversion",
     "experts": "data.experts",
@@ -75,7 +73,7 @@ _HOMES = {
     "load": "models.load",
     "majority_problem": "data.problems",
     "merge": "models.merge",
-    "normalisation": "data.normalisation",
+    "normalization": "data.normalization",
     "binned_pairs": "learners.attributes.pool",
     "naive_bayes": "learners.naive_bayes",
     "nearest": "learners.attributes.pool",
@@ -101,7 +99,7 @@ _NAMESPACES = {
     "cluster",
     "conversion",
     "features",
-    "normalisation",
+    "normalization",
     "river",
     "rules",
     "streams",
@@ -126,7 +124,6 @@ __all__ = [
     "bounds",
     "certify",
     "check_rule",
-    "choices",
     "cluster",
     "combine",
     "conversion",
@@ -138,7 +135,7 @@ __all__ = [
     "merge",
     "naive_bayes",
     "nearest",
-    "normalisation",
+    "normalization",
     "paper_pool",
     "parse",
     "recent_label",

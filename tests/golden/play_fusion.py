@@ -63,7 +63,7 @@ def scores() -> Given:
 def ranks() -> Given:
     table, labels = streams.scores()
     first, rest = ({name: table[part, i] for i, name in enumerate(streams.RATERS)} for part in parts())
-    options = {"classes": streams.CLASSES, "normalise": ["minmax", "borda"]}
+    options = {"classes": streams.CLASSES, "normalize": ["minmax", "borda"]}
     return first, rest, labels[:LEARNED], labels[LEARNED:], options
 
 

@@ -78,18 +78,6 @@ def test_the_rule_is_that_of_the_reference() -> None:
     assert found == {name: pytest.approx(weights[name]) for name in found}
 
 
-def test_run_is_the_same() -> None:
-    given = trials(60)
-    model, told = taught("auto", given)
-    names, scores, votes, labels = (list(block) for block in zip(*given, strict=True))
-    trace = linmax.run("auto", linmax.choices(names, votes=votes, scores=scores), labels)
-    assert trace.predictions.tolist() == told
-    assert trace.mistakes[-1] == model.mistakes
-    assert trace.model.weights["raters"] == model.weights["raters"]
-    with pytest.raises(ValueError, match="trial 1: label: 'x' is not among the candidates"):
-        linmax.run("auto", linmax.choices(names[:2], scores=scores[:2]), [labels[0], "x"])
-
-
 @pytest.mark.parametrize("learner", ["auto", "S-perceptron"])
 def test_saved_and_by_id(learner: str, tmp_path: Path) -> None:
     given = trials(40)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax.data.normalisation import log_shares
+from linmax.data.normalization import log_shares
 from linmax.models import baselines as logit
 from linmax.models.baselines import LOGIT_LEARNER, LogitRival
 

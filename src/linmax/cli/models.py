@@ -315,7 +315,7 @@ class FusionFile(ModelFile):
             "mistakes": model.mistakes,
             "classes": [str(name) for name in fusion.classes_.tolist()],
             "by": [] if by is None else [str(by)] if isinstance(by, (str, int)) else list(by),
-            "normalisations": fusion.normalisations,
+            "normalizations": fusion.normalizations,
             "members": members_of(model),
             "calibration": {"sharpness": beta, "guess rate": guess} if judged else {},
             "report": fusion.report(),

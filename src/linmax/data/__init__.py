@@ -1,1 +1,1 @@
-"""Data as users have them: votes, scores, attributes, side columns, scaling, normalisation; generated problems."""
+"""Data as users have them: votes, scores, attributes, side columns, scaling, normalization; generated problems."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from linmax.core.contract import HUGE
 from linmax.data.labels import label_array
-from linmax.data.rank_scores import checked_scores
+from linmax.data.normalization import checked_scores
 from linmax.util.checks import refuse_masked
 
 __all__ = ["Ballots", "ballots_of", "read_ballots"]

@@ -26,7 +26,7 @@ from linmax.data.id_votes import IdWatch
 from linmax.data.labels import as_array, label_array, labels_with_gaps, named, no_label, unique_labels
 from linmax.data.matching import ROWS_OF_IDS, labels_meant, matched, tell_strangers
 from linmax.data.names import Names
-from linmax.data.normalisation import Normaliser, log_shares, soft_votes
+from linmax.data.normalization import Normalizer, log_shares, soft_votes
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, read_ballots
 from linmax.engine.engine import Engine, settings_of
@@ -167,8 +167,8 @@ def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...]
     """Return all voters, those of ``ballots`` included, and whether they go by name."""
     if state is None:
         return ballots.voters(None, False), ballots.names is not None
-    if ballots.scored != (state.normaliser is not None):
-        fitted, given = ("scores", "votes") if state.normaliser is not None else ("votes", "scores")
+    if ballots.scored != (state.normalizer is not None):
+        fitted, given = ("scores", "votes") if state.normalizer is not None else ("votes", "scores")
         raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given} of shape {ballots.table.shape}")
     # Voters without names have numbers, and votes may use these as names.
     by_name = state.named or (ballots.names is not None and set(ballots.names).issubset(state.voters))
@@ -181,15 +181,13 @@ def make_batch(
     voters: tuple[str, ...],
     by_name: bool,
     fixed: tuple[Any, ...] | None,
-    normaliser: Normaliser | None,
+    normalizer: Normalizer | None,
     sides: Sides,
-    *,
-    learn: bool,
 ) -> VoteBatch:
     """Return the trials with a column for each voter and numbers for classes."""
     table, asked = ballots.aligned(voters, by_name), ballots.asked(voters, by_name)
     places = sides.places(read_sides(sides.names, ballots.sides), len(table))
-    if normaliser is None:
+    if normalizer is None:
         votes = NamedVotes(table, voters)
         instances = experts(votes, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
         return VoteBatch(instances, instances.votes, instances.names, places, asked)
@@ -197,14 +195,9 @@ def make_batch(
         raise ValueError(
             f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
         )
-    spread = np.ptp(table, axis=2)
-    if "raw" in normaliser.kinds and spread.max() > 1.0 + 1e-12:
-        raise ValueError(
-            f"raw scores must differ by at most 1 within a trial, got {spread.max():g}; divide them, or use another "
-            "normalisation"
-        )
-    instances = experts(scores=normaliser.apply(table, learn=learn), classes=fixed, thresholds=options.thresholds)
-    said, shared = np.where(spread > 0.0, table.argmax(axis=2), -1), soft_votes(table).argmax(axis=1)
+    instances = experts(scores=normalizer.apply(table), classes=fixed, thresholds=options.thresholds)
+    said = np.where(np.ptp(table, axis=2) > 0.0, table.argmax(axis=2), -1)
+    shared = soft_votes(table).argmax(axis=1)
     return VoteBatch(instances, said, fixed, places, asked, shared, log_shares(table))
 
 
@@ -218,7 +211,7 @@ def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
                 f"votes: {voters[len(state.voters)]!r} is not a known voter; partial_fit with it, or drop it"
             )
         raise ValueError(f"votes have {len(voters)} columns, but {len(state.voters)} voters are known; drop the others")
-    return make_batch(options, ballots, voters, by_name, state.fixed, state.normaliser, state.sides, learn=False)
+    return make_batch(options, ballots, voters, by_name, state.fixed, state.normalizer, state.sides)
 
 
 def read_votes(votes: Any, by: Any) -> Ballots:
@@ -246,11 +239,11 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
         rows = {name: [vote] for name, vote in instance.to_dict().items()} if state.named else [instance.tolist()]
     elif isinstance(instance, Mapping):
         rows = {name: [vote] for name, vote in instance.items()}
-        several = next((n for n, v in instance.items() if state.normaliser is None and isinstance(v, SEVERAL)), None)
+        several = next((n for n, v in instance.items() if state.normalizer is None and isinstance(v, SEVERAL)), None)
         if several is not None:
             raise TypeError(f"this takes one trial; {several!r} has {instance[several]!r} instead of one vote")
     else:
-        wanted = 1 if state.normaliser is None else 2
+        wanted = 1 if state.normalizer is None else 2
         rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
         rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
     ballots = read_votes(rows, by)
@@ -361,7 +354,7 @@ class FusionState:
     fixed: tuple[Any, ...] | None  # all classes, if no more may join
     named: bool  # whether voters came with names
     voters: tuple[str, ...]
-    normaliser: Normaliser | None
+    normalizer: Normalizer | None
     sides: Sides = field(default_factory=Sides)
     tally: Tally = field(default_factory=Tally)
     asking: Asking = field(default_factory=Asking)
@@ -385,7 +378,6 @@ class FusionState:
             "model": state,
             "tally": self.tally.arrays,
             **asking,
-            "normaliser": {} if self.normaliser is None else self.normaliser.arrays,
             "logit": self.logit.arrays,
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
@@ -394,7 +386,7 @@ class FusionState:
             "fixed": self.fixed,
             "named": self.named,
             "voters": list(self.voters),
-            "kinds": None if self.normaliser is None else list(self.normaliser.kinds),
+            "kinds": None if self.normalizer is None else list(self.normalizer.kinds),
             **self.sides.description,
             **described,
         }
@@ -403,16 +395,13 @@ class FusionState:
     @classmethod
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FusionState:
         """Return the state that `parts` described."""
-        blocks, normaliser = apart(arrays), None
-        if description["kinds"] is not None:
-            normaliser = Normaliser(description["kinds"])
-            normaliser.restore(blocks.get("normaliser", {}))
+        blocks, kinds = apart(arrays), description["kinds"]
         return cls(
             ExpertsModel.from_state(description["model"], blocks["model"]),
             None if description["fixed"] is None else tuple(description["fixed"]),
             description["named"],
             tuple(description["voters"]),
-            normaliser,
+            None if kinds is None else Normalizer(kinds),
             Sides.restored(description, blocks["sides"]),
             Tally.restored(blocks["tally"]),
             Asking.restored(description, blocks),
@@ -436,7 +425,7 @@ class FusionState:
     @property
     def copies(self) -> int:
         """Number of columns of a voter."""
-        return 1 if self.normaliser is None else len(self.normaliser.kinds)
+        return 1 if self.normalizer is None else len(self.normalizer.kinds)
 
     @property
     def recent(self) -> Recent:
@@ -511,7 +500,7 @@ class FusionState:
     def read_row(self, votes: Any) -> Row | None:
         """Return one plain row of voters and classes that may all be predicted, or None for anything else."""
         layout = self.model.layout
-        if self.normaliser is not None or layout.voters != (len(self.sides.columns) or len(self.voters)):
+        if self.normalizer is not None or layout.voters != (len(self.sides.columns) or len(self.voters)):
             return None
         if self._reader is None or not self._reader.fits(self):
             self._reader = RowReader(self)
@@ -826,9 +815,9 @@ def fusion_state(
     """Return the parameters of a fusion and what it has learned, if anything, as plain data and arrays."""
     description, arrays = (None, {}) if state is None else state.parts()
     parameters = {**parameters, "learner": str(as_learner(parameters["learner"]))}
-    normalise, by, abstain = parameters["normalise"], parameters["by"], parameters["abstain"]
-    if not isinstance(normalise, str):
-        parameters["normalise"] = list(normalise)
+    normalize, by, abstain = parameters["normalize"], parameters["by"], parameters["abstain"]
+    if not isinstance(normalize, str):
+        parameters["normalize"] = list(normalize)
     if not isinstance(by, (str, int, type(None))):
         parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(by)]
     several = isinstance(abstain, (set, frozenset))
@@ -870,7 +859,7 @@ class OnLineFusion:
         *,
         classes: Sequence[Any] | None = None,
         discover: str = "votes",
-        normalise: str | Sequence[str] = "auto",
+        normalize: str | Sequence[str] = "auto",
         abstain: Any = None,
         by: Any = None,
         thresholds: bool = True,
@@ -880,7 +869,7 @@ class OnLineFusion:
         self.learner = learner
         self.classes = classes
         self.discover = discover
-        self.normalise = normalise
+        self.normalize = normalize
         self.abstain = abstain
         self.by = by
         self.thresholds = thresholds
@@ -942,14 +931,14 @@ class OnLineFusion:
             t = int(np.flatnonzero(inverse == distinct.index(unknown[0]))[0])
             raise ValueError(f"y: {unknown[0]!r} at trial {t} is not among the classes {list(fixed or ())!r}; add it")
         voters, by_name = joined(state, ballots)
-        normaliser = state.normaliser if state is not None else Normaliser(self.normalise) if ballots.scored else None
+        normalizer = state.normalizer if state is not None else Normalizer(self.normalize) if ballots.scored else None
         sides = self._sides() if state is None else state.sides
         held = read_sides(sides.names, ballots.sides)
         begins = sides.debuts(held)
         complete = sides.joined(held, len(voters)) if sides.names else sides  # refused as a whole, or not at all
-        batch = make_batch(self, ballots, voters, by_name, fixed, normaliser, complete, learn=True)
+        batch = make_batch(self, ballots, voters, by_name, fixed, normalizer, complete)
         if state is None:
-            state = FusionState(self._new_model(batch, fixed), fixed, by_name, voters, normaliser, sides)
+            state = FusionState(self._new_model(batch, fixed), fixed, by_name, voters, normalizer, sides)
         if len(ballots) < ROWS_OF_IDS and not ballots.scored and fixed is None:
             seen = {*state.model.classes, *silent_votes(self.abstain)}
             state.ids.see_rows(state.tally.trials, ballots.aligned(voters, by_name), voters, labels.tolist(), seen)
@@ -969,10 +958,10 @@ class OnLineFusion:
     def _new_state(self, rows: Ballots, labels: list[Any]) -> FusionState:
         """Return the state of a fusion of these voters before the first trial."""
         fixed, (voters, by_name) = self._fixed(rows, labels), joined(None, rows)
-        normaliser, sides = Normaliser(self.normalise) if rows.scored else None, self._sides()
+        normalizer, sides = Normalizer(self.normalize) if rows.scored else None, self._sides()
         sides = sides.joined([[] for _ in sides.names], len(voters)) if sides.names else sides
-        batch = make_batch(self, some_rows(rows, slice(1)), voters, by_name, fixed, normaliser, sides, learn=False)
-        return FusionState(self._new_model(batch, fixed), fixed, by_name, voters, normaliser, sides)
+        batch = make_batch(self, some_rows(rows, slice(1)), voters, by_name, fixed, normalizer, sides)
+        return FusionState(self._new_model(batch, fixed), fixed, by_name, voters, normalizer, sides)
 
     def _sides(self) -> Sides:
         return Sides(tuple(map(str, side_columns(self.by))))
@@ -1039,7 +1028,7 @@ class OnLineFusion:
         meant, rows = labels_meant(labels, classes), matched(rows, classes, self.abstain)
         state = self._new_state(rows, meant.tolist()) if before is None else before
         voters, by_name = joined(state, rows)
-        batch = make_batch(self, rows, voters, by_name, state.fixed, state.normaliser, state.sides, learn=False)
+        batch = make_batch(self, rows, voters, by_name, state.fixed, state.normalizer, state.sides)
         host = state if voters == state.voters else state.hosting(voters, batch)
         ((_, judge, instances),) = host.parts_of(batch)
         drawn = other_label(judge, instances, meant.tolist()[0], state.tally.trials)
@@ -1107,9 +1096,9 @@ class OnLineFusion:
         return self._fitted.model
 
     @property
-    def normalisations(self) -> list[str]:
-        """Normalisations under which raters enter; none for votes."""
-        return [] if self._fitted.normaliser is None else list(self._fitted.normaliser.kinds)
+    def normalizations(self) -> list[str]:
+        """Normalizations under which raters enter; none for votes."""
+        return [] if self._fitted.normalizer is None else list(self._fitted.normalizer.kinds)
 
     @property
     def labels_used_(self) -> int:
@@ -1231,7 +1220,7 @@ class OnLineFusion:
         ['0', '1', '2']
         """
         state = self._fitted
-        if state.normaliser is not None:
+        if state.normalizer is not None:
             raise ValueError("ask() needs votes, but this fusion was fitted to scores, which have no limit")
         tolerance, explore = read_share("tolerance", tolerance), read_share("explore", explore)
         costs = _by_text(costs)
@@ -1277,7 +1266,7 @@ class OnLineFusion:
         (['0', '1', '2'], True, 3)
         """
         state = self._fitted
-        if state.normaliser is not None:
+        if state.normalizer is not None:
             raise ValueError("panel() needs votes; this fusion was fitted to scores")
         return state.asking.compared(state, read_costs(_by_text(costs), state.voters))()
 
@@ -1286,7 +1275,7 @@ class OnLineFusion:
     def weights(self, *, copies: bool = False) -> dict[str, Any]:
         """Return the weight of each voter, the largest first; their magnitudes add up to 1.
 
-        With ``copies`` a dict for each rater: its weight under each normalisation; or, with side columns, for each
+        With ``copies`` a dict for each rater: its weight under each normalization; or, with side columns, for each
         voter: its weight where each value holds, of which the weight without ``copies`` is the mean over the trials
         learned. A learner that is not a single weight vector raises ValueError.
         """
@@ -1298,7 +1287,7 @@ class OnLineFusion:
         if state.sides.names:
             by = state.shares_by()
             return {state.voters[i]: {value: float(weights[i]) for value, weights in by.items()} for i in order}
-        kinds = state.normaliser.kinds if state.normaliser is not None else ("vote",)
+        kinds = state.normalizer.kinds if state.normalizer is not None else ("vote",)
         return {state.voters[i]: dict(zip(kinds, table[i].tolist(), strict=True)) for i in order}
 
     def explain(self, instance: Any) -> Explanation:
@@ -1377,11 +1366,11 @@ class OnLineFusion:
         except ValueError:  # not a single weight vector
             weights = {}
         kinds = None
-        if state.normaliser is not None:
+        if state.normalizer is not None:
             shares = np.abs(state.shares()).sum(axis=0).tolist() if weights else []
-            kinds = dict(zip(state.normaliser.kinds, shares, strict=False))
+            kinds = dict(zip(state.normalizer.kinds, shares, strict=False))
         model = state.model
-        scored = state.normaliser is not None
+        scored = state.normalizer is not None
         return Report(
             str(model.learner),
             state.compared(seed),

@@ -32,7 +32,6 @@ from linmax.core import averages
 from linmax.core.contract import EXPERTS, GAUGE, KNOWN, OWN, RAW, SHIFT, STRIDE, TRIALS, Part, Rule
 from linmax.data.arrays import Layout
 from linmax.data.moments import pooled_moments
-from linmax.data.normalisation import Normaliser
 from linmax.data.scaling import WITHIN, Scaling
 from linmax.data.side_columns import Sides
 from linmax.engine.engine import Engine, Settings
@@ -496,7 +495,7 @@ def _refuse_other_kinds(states: Sequence[FusionState]) -> None:
     first = states[0]
     for state in states:
         refuse_unmixable_nodes(state.model.engine)
-        if (state.normaliser is None) != (first.normaliser is None):
+        if (state.normalizer is None) != (first.normalizer is None):
             raise ValueError("fusions of votes and fusions of scores cannot be merged; merge those of one kind")
         if state.named != first.named:
             raise ValueError("voters must be named in all fusions or in none; fit all of them with names")
@@ -525,7 +524,7 @@ def _join_fusion_states(
         first.fixed,
         first.named,
         tuple(union.voters),
-        _join_normalisers(states, union),
+        first.normalizer,
         union.sides,
         tally,
         Asking(recent),
@@ -553,7 +552,7 @@ def _join_fusion_models(
 ) -> ExpertsModel:
     none = np.zeros(0, np.int64)
     placed, copies = [], states[0].copies
-    scored = states[0].normaliser is not None
+    scored = states[0].normalizer is not None
     for state, there, classes in zip(
         [*states, *([] if base is None else [base])], union.voter_maps, union.class_maps, strict=True
     ):
@@ -580,23 +579,6 @@ def _places_of_votes(state: FusionState, voters: np.ndarray, sides: Sides) -> np
     own = [value[name] for name in state.sides.values]
     columns = state.sides.columns.tolist()
     return np.array([place[int(voters[v]), own[side] if side >= 0 else side] for v, side in columns], np.int64)
-
-
-def _join_normalisers(states: Sequence[FusionState], union: FusionNames) -> Normaliser | None:
-    first = states[0].normaliser
-    if first is None:
-        return None
-    merged = Normaliser(first.kinds, temperature=first.temperature)
-    lows, highs = np.full(len(union.voters), np.inf), np.full(len(union.voters), -np.inf)
-    longest = 0
-    for state, there in zip(states, union.voter_maps, strict=False):
-        assert state.normaliser is not None
-        own = there[: len(state.normaliser.lows)]
-        lows[own] = np.minimum(lows[own], state.normaliser.lows)
-        highs[own] = np.maximum(highs[own], state.normaliser.highs)
-        longest = max(longest, int(own.max(initial=-1)) + 1)
-    merged.restore({"lows": lows[:longest], "highs": highs[:longest]})
-    return merged
 
 
 # -- names ------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from linmax.data.blocks import missing
 from linmax.data.id_votes import IdWatch
 from linmax.data.labels import no_label, refuse_wide
 from linmax.data.matching import as_meant, check_meant
-from linmax.data.normalisation import Normaliser
+from linmax.data.normalization import Normalizer
 from linmax.engine.engine import Engine, Settings, settings_of
 from linmax.engine.one_trial.choice import may_have_path, path_for
 from linmax.engine.one_trial.path import FAILED, LARGE, REFUSED, NamePlaces, OneTrialPath, refuse
@@ -89,11 +89,11 @@ class Given(NamedTuple):
 class Reading:
     """How instances are checked: against classes that are fixed, and a rule that needs numbers in a range.
 
-    With a ``normaliser`` each rater becomes several, named (rater, normalisation).
+    With a ``normalizer`` each rater becomes several, named (rater, normalization).
     """
 
-    def __init__(self, classes: Sequence[Any], fixed: bool, bounded: Any, normaliser: Normaliser | None = None) -> None:
-        self.classes, self.fixed, self.bounded, self.normaliser = classes, fixed, bounded, normaliser
+    def __init__(self, classes: Sequence[Any], fixed: bool, bounded: Any, normalizer: Normalizer | None = None) -> None:
+        self.classes, self.fixed, self.bounded, self.normalizer = classes, fixed, bounded, normalizer
 
     @cached_property
     def _met(self) -> dict[Any, None]:
@@ -133,8 +133,8 @@ class Reading:
         for name, choice in said(voted).items() if self.fixed else ():
             self._check_class(f"votes: {name!r} voted for a class that", choice)
         rated = {name: self._ratings(name, row, label) for name, row in _items("scores", scores)}
-        if self.normaliser is not None:
-            rated = normalised(self.normaliser, rated)
+        if self.normalizer is not None:
+            rated = normalized(self.normalizer, rated)
         if self.bounded is not None:
             self._check_range(self.bounded, numbers, rated)
         return Given(numbers, voted, rated)
@@ -183,7 +183,7 @@ class Reading:
             if values and max(values) - min(values) > 1.0 + 1e-12:
                 raise ValueError(
                     f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; make the Learner with "
-                    "normalise='auto', or scale them"
+                    "normalize='auto', or scale them"
                 )
 
 
@@ -192,22 +192,19 @@ def said(voted: Mapping[Any, Any]) -> dict[Any, Any]:
     return {name: choice for name, choice in voted.items() if choice is not None}
 
 
-def normaliser_of(kinds: str | Sequence[str] | None) -> Normaliser | None:
-    """The normalisations of a learner, each of one instance by itself."""
-    found = None if kinds is None else Normaliser(kinds)
-    if found is not None and "running" in found.kinds:
-        raise ValueError("normalise: 'running' needs all trials of a rater; leave it out, or use linmax.VoteFusion")
-    return found
+def normalizer_of(kinds: str | Sequence[str] | None) -> Normalizer | None:
+    """The normalizations of a learner, each of one instance by itself."""
+    return None if kinds is None else Normalizer(kinds)
 
 
-def normalised(normaliser: Normaliser, rated: Mapping[Any, Mapping[Any, float]]) -> dict[Any, dict[Any, float]]:
-    """Each rater under every normalisation, over the classes that it rates; the others have 0, which is lowest."""
+def normalized(normalizer: Normalizer, rated: Mapping[Any, Mapping[Any, float]]) -> dict[Any, dict[Any, float]]:
+    """Each rater under every normalization, over the classes that it rates; the others have 0, which is lowest."""
     found = {}
     for name, row in rated.items():
         if not row:
             continue
-        copies = normaliser.apply(np.array([[list(row.values())]]))[0]
-        for kind, values in zip(normaliser.kinds, copies.tolist(), strict=True):
+        copies = normalizer.apply(np.array([[list(row.values())]]))[0]
+        for kind, values in zip(normalizer.kinds, copies.tolist(), strict=True):
             found[name, kind] = dict(zip(row, values, strict=True))
     return found
 
@@ -407,10 +404,10 @@ class Learner:
         What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
         only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
         the new class rated 0.
-    normalise
-        Under which normalisations raters are given to the learner, as in `linmax.VoteFusion`: "auto", a name or
-        several (see `linmax.normalisation.Normaliser`; not "running"). Each rater then becomes several, named (rater,
-        normalisation), in [0, 1] whatever its scale. None takes scores as they are.
+    normalize
+        Under which normalizations raters are given to the learner, as in `linmax.VoteFusion`: "auto", a name or
+        several (see `linmax.normalization.Normalizer`). Each rater then becomes several, named (rater,
+        normalization), in [0, 1] whatever its scale. None takes scores as they are.
     thresholds
         Add the constant attribute 1: one threshold per class.
     tie, update_on_tie
@@ -449,7 +446,7 @@ class Learner:
     _waiting: WaitingRoom
     _model: Model
     _choosing: bool  # whether it chooses among candidates
-    _normaliser: Normaliser | None  # of raters
+    _normalizer: Normalizer | None  # of raters
     fixed: bool
     _asking: Asking
     _heard: list[tuple[HeardVotes, Hashable]]  # votes and labels not yet taken in
@@ -460,7 +457,7 @@ class Learner:
         *,
         classes: Sequence[Any] | None = None,
         discover: str = "votes",
-        normalise: str | Sequence[str] | None = None,
+        normalize: str | Sequence[str] | None = None,
         thresholds: bool = True,
         tie: str = "smallest",
         update_on_tie: bool = True,
@@ -475,7 +472,7 @@ class Learner:
         names = [] if classes is None else distinct(classes)
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False
-        self._normaliser = normaliser_of(normalise)
+        self._normalizer = normalizer_of(normalize)
         self._restore_asking({}, {})
         self._prepare()
 
@@ -499,8 +496,8 @@ class Learner:
         """How it was made: the learner and what else matters for what it learns."""
         by_votes = self._engine.settings.by_votes
         discover = None if self.fixed else "votes" if by_votes else "labels"
-        kinds = None if self._normaliser is None else list(self._normaliser.kinds)
-        own = {"classes": self.classes if self.fixed else None, "discover": discover, "normalise": kinds}
+        kinds = None if self._normalizer is None else list(self._normalizer.kinds)
+        own = {"classes": self.classes if self.fixed else None, "discover": discover, "normalize": kinds}
         return self._model.options | own
 
     def __repr__(self) -> str:
@@ -707,7 +704,7 @@ class Learner:
         self, header: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The state of the model, and what is the learner's own."""
-        kinds = {} if self._normaliser is None else {"normalise": list(self._normaliser.kinds)}
+        kinds = {} if self._normalizer is None else {"normalize": list(self._normalizer.kinds)}
         own: dict[str, Any] = {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
         told, kept = self._asking_state()
         return own | told | {"model": header}, arrays | kept
@@ -720,7 +717,7 @@ class Learner:
         self._model = Model.from_state(description["model"], arrays)
         self._waiting = WaitingRoom.from_description(description)
         self._choosing = bool(description.get("choosing"))
-        self._normaliser = normaliser_of(description.get("normalise"))
+        self._normalizer = normalizer_of(description.get("normalize"))
         self._restore_asking(description, arrays)
         self._prepare()
         return self
@@ -770,7 +767,7 @@ class Learner:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
         reading = NeedsCandidates if self._choosing else Reading
-        self._reading = reading(self.classes, self.fixed, self._bounded, self._normaliser)
+        self._reading = reading(self.classes, self.fixed, self._bounded, self._normalizer)
         self._known = {name: self._places[name] for name in self.known}
         # A vote for a class not yet known makes it known, which is no work for the short way.
         self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
@@ -1651,7 +1648,7 @@ def in_places(
             "attributes have a weight for each class, and candidates have no weights of their own; rate the "
             "candidates: scores={attribute: {candidate: number}}"
         )
-    reading = Reading(candidates, False, learner.model.bounded, learner._normaliser)
+    reading = Reading(candidates, False, learner.model.bounded, learner._normalizer)
     numbers, voted, rated = reading.read(None, votes, scores)
     place = {name: j for j, name in enumerate(candidates)}
     return Given(

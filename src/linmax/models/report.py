@@ -389,8 +389,8 @@ class Report(_Shown):
         on held-out ones.
     voters
         Heaviest first.
-    normalisations
-        Share of the weight under each normalisation, when raters were fused.
+    normalizations
+        Share of the weight under each normalization, when raters were fused.
     sides
         The values of the side columns, the most frequent first; a voter's weight is then its mean over the trials.
     reliability, test_reliability
@@ -404,7 +404,7 @@ class Report(_Shown):
     online: Comparison
     test: Comparison | None
     voters: tuple[Voter, ...]
-    normalisations: Mapping[str, float] | None = None
+    normalizations: Mapping[str, float] | None = None
     sides: tuple[Side, ...] = ()
     reliability: Reliability | None = None
     test_reliability: Reliability | None = None
@@ -457,8 +457,8 @@ class Report(_Shown):
         found["coverage"] = {f"{asked:g}": share for asked, share in self.coverage.items()}
         found["weights"] = {voter.name: voter.weight for voter in self.voters if voter.weight is not None}
         found["voters"] = {voter.name: {"accuracy": voter.accuracy, "spoke": voter.spoke} for voter in self.voters}
-        if self.normalisations is not None:
-            found["normalisations"] = dict(self.normalisations)
+        if self.normalizations is not None:
+            found["normalizations"] = dict(self.normalizations)
         if self.sides:
             found["by"] = {side.name: {"trials": side.trials, "weights": dict(side.weights)} for side in self.sides}
         return found
@@ -544,9 +544,9 @@ class Report(_Shown):
         numbers = ["weight", "accuracy", "speaks"]
         parts.append(Grid(["", "weight", "", "accuracy", "speaks"], numbers, rows, rare=["speaks"]))
         parts += _rest(len(self.voters), "more voter", "with less weight")
-        if self.normalisations:
-            shares = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalisations.items())
-            parts.append(Line(f"Weight by normalisation: {shares}"))
+        if self.normalizations:
+            shares = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalizations.items())
+            parts.append(Line(f"Weight by normalization: {shares}"))
         return Section("Voters", parts)
 
     def _sides(self) -> Section:

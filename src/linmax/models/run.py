@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.choices import Choices
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels, label_array
 from linmax.data.matching import refuse_kinds
 from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
-from linmax.models.choosing import run_choices
 from linmax.models.experts_model import ExpertsModel, refuse_others
 from linmax.models.trace import Trace, joined
 from linmax.util.checks import boolean, whole
@@ -23,7 +21,7 @@ __all__ = ["classes_of", "run"]
 
 def run(
     learner: Any,
-    instances: Experts | Choices,
+    instances: Experts,
     labels: Sequence[Any] | np.ndarray,
     *,
     passes: int = 1,
@@ -39,8 +37,7 @@ def run(
     learner
         A rule such as ``rules.winnow(1.1)``, one of your own, or text such as "winnow(1.1)".
     instances
-        From `experts`; or from `choices`, where each trial has its own candidates: then the model of the trace is a
-        `Learner`, and of the options only ``tie`` and ``update_on_tie`` apply.
+        From `experts`.
     labels
         The right class of each instance. None, nan or empty: there is no label yet. Such an instance is predicted, not
         counted, and teaches what can be learned without a label: the pool for votes compares the voters.
@@ -77,10 +74,6 @@ def run(
     (['high', 'low', 'high'], [1, 2, 3])
     """
     described = as_learner(learner)
-    if isinstance(instances, Choices):
-        if passes != 1 or margins or discover:
-            raise ValueError("choices are played once, without margins= or discover=; leave these out")
-        return run_choices(described, instances, labels, tie=tie, update_on_tie=update_on_tie)
     refuse_others(instances)
     whole("passes", passes, 1)
     margins = boolean("margins", margins)

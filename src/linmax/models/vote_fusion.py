@@ -26,8 +26,8 @@ class VoteFusion(ClassifierMixin, OnLineFusion, BaseEstimator):  # type: ignore[
         Without ``classes``: from when on a class may be predicted. "votes": from the first vote for it on, or after its
         first label; also by `predict`, where a class was never met before (it has no column in `predict_proba`, whose
         rows then add up to less than 1). "labels": after its first label only (Mesterharm 2001, section 6.2).
-    normalise
-        For scores only: under which normalisations the learner gets each rater (see `linmax.normalisation`).
+    normalize
+        For scores only: under which normalizations the learner gets each rater (see `linmax.normalization`).
     abstain
         A label that means abstention, besides None, nan, pandas' NA and empty text; or a set of them.
     by

@@ -90,7 +90,7 @@ class FusionClassifier(Composition, WhatModelsSay):
     is.
 
     Decision values are brought to [0, 1] sample by sample, the lowest class at 0 and the highest at 1. A model with
-    ``predict_proba`` rates twice, by its probabilities and by their logarithms (see `linmax.normalisation`); its weight
+    ``predict_proba`` rates twice, by its probabilities and by their logarithms (see `linmax.normalization`); its weight
     is the sum of both. For the default learner ``fit`` adds a rater with a weight for each model, class rated and class
     predicted (`linmax.models.sklearn.class_weights`), from which it learns how far such detail pays.
 

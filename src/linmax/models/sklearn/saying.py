@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from linmax.data.experts import Experts, experts
-from linmax.data.normalisation import log_shares
+from linmax.data.normalization import log_shares
 from linmax.data.scaling import Scaling
 from linmax.engine.notation import as_learner
 from linmax.learners.base import AutomaticPool
