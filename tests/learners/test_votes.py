@@ -269,7 +269,7 @@ def test_voters_who_become_too_many_are_no_longer_compared(monkeypatch: pytest.M
     votes = np.where(random.random((60, 14)) < 0.8, labels[:, None], 1 - labels[:, None])
     fusion = VoteFusion(classes=[0, 1])
     fusion.partial_fit({f"v{i}": votes[:30, i] for i in range(6)})
-    pool = fusion.model.engine.top.votes
+    pool = fusion.model.engine.top.pools["votes"]
     assert pool.pool.mixture[4] > 0.0
     fusion.partial_fit({f"v{i}": votes[30:, i] for i in range(14)}, labels[30:])
     assert pool.pool.mixture[4] == 0.0

@@ -38,7 +38,7 @@ def learned(lines, model=None, learner="auto(dense)"):
 
 def group(model, name):
     top = model.engine.top
-    return (getattr(top, "attributes", None) or top.running).groups[name]
+    return top.pools["attributes"].groups[name]
 
 
 def continued(parts=2):

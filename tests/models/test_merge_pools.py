@@ -71,7 +71,7 @@ def errors(model, lines, kind):
 
 def pool_of(model):
     top = model.engine.top
-    return getattr(top, "attributes", None) or top.running
+    return top.pools["attributes"]
 
 
 def halves(kind, learner="auto", **settings):

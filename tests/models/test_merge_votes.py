@@ -160,7 +160,7 @@ def test_what_all_went_on_from_counts_once():
             part.learn(votes=dict(zip(VOTERS, row.tolist(), strict=True)), label=str(label))
     merged, serial = merge_since(base, parts), learned(0, HALF + 40)
     assert merged.trials == HALF + 40
-    one, other = (model.engine.top.votes.pool for model in (merged, serial))
+    one, other = (model.engine.top.pools["votes"].pool for model in (merged, serial))
     assert one.counts[:3].tolist() == other.counts[:3].tolist()
     np.testing.assert_allclose(np.trace(one.precision[1]), np.trace(other.precision[1]), rtol=0.05)
     same = merge_since(base, [parts[0], copy.deepcopy(base)])
@@ -220,7 +220,7 @@ def test_agreement_without_labels_adds_up():
     for place, part in enumerate(parts):
         part.partial_fit(columns_of(VOTES[place * HALF : (place + 1) * HALF]))
     merged = merge(parts, [1.0, 1.0])
-    one, other = (fusion.model.engine.top.votes.agreement for fusion in (merged, whole))
+    one, other = (fusion.model.engine.top.pools["votes"].agreement for fusion in (merged, whole))
     np.testing.assert_array_equal(one.together, other.together)
     np.testing.assert_array_equal(one.agreed, other.agreed)
     np.testing.assert_array_equal(one.habits, other.habits)

@@ -491,15 +491,11 @@ def members_of(model: Model) -> list[MemberFigure]:
 
     The pool for votes gives shares that sum to 1, the one for attributes factors of either sign.
     """
-    from linmax.learners.votes.pool import RunningVotes
-
     found = [MemberFigure(one.name, one.mistakes, f"{one.mistakes:,d} mistakes") for one in model.members]
     for node in model.engine.top.walk():
-        for running in vars(node).values():
-            if isinstance(running, RunningVotes):
-                found += [
-                    MemberFigure(name, share, f"{100.0 * share:.1f} %") for name, share in running.members.items()
-                ]
+        if "votes" in node.pools:
+            shares = node.pools["votes"].members
+            found += [MemberFigure(name, share, f"{100.0 * share:.1f} %") for name, share in shares.items()]
     members = [] if model.pool is None else model.pool.members()
     both = len({member.sparse for member in members}) > 1
     for member in members:

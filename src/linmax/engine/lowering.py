@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from linmax.core.contract import Rule
-from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
-from linmax.learners.base import AutomaticPool, Description
+from linmax.engine.learner_node import LearnerNode
+from linmax.learners.base import Description
 from linmax.techniques.node import Leaf, Node, Run
 from linmax.techniques.technique import MemberTechnique, PrefixTechnique, Technique, turned_inside
 
@@ -32,8 +32,6 @@ class Lowering:
             return learner.node(self)
         if isinstance(learner, Description):
             return LearnerNode(learner)
-        if isinstance(learner, AutomaticPool):
-            return AutoPoolNode(learner.kind)
         return self.member(learner)
 
     def member(self, learner: Rule | MemberTechnique) -> Leaf:

@@ -24,7 +24,7 @@ import numpy as np
 from linmax.core.contract import Rule
 from linmax.engine.pools import POOLS, best_of_both, paper_pool, pool_name
 from linmax.learners.attributes.pool import binned_pairs, nearest
-from linmax.learners.base import AutomaticPool, Description
+from linmax.learners.base import Description
 from linmax.learners.naive_bayes import naive_bayes
 from linmax.learners.recent_label import recent_label
 from linmax.learners.softmax import robust_softmax, softmax
@@ -38,7 +38,7 @@ from linmax.techniques.technique import LearnerLike, Technique, as_learner, as_l
 
 __all__ = ["Learner", "as_learner", "as_learners", "as_rule", "parse", "read_back", "written"]
 
-Learner = Rule | Technique | Description | AutomaticPool
+Learner = Rule | Technique | Description
 LEARNERS: dict[str, Callable[..., Learner]] = {
     **POOLS,
     "binned-pairs": binned_pairs,
@@ -53,7 +53,6 @@ EXAMPLES = {"alpha": "1.1", "p": "3", "link": "sinh"}  # values of parameters th
 
 
 @as_learner.register(Description)
-@as_learner.register(AutomaticPool)
 def _described(learner: Learner) -> Learner:
     return learner
 

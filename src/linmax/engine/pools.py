@@ -8,7 +8,7 @@ from typing import Any
 
 from linmax.core.contract import Rule
 from linmax.learners.attributes.pool import AttributePool
-from linmax.learners.base import AutomaticPool
+from linmax.learners.auto import AutomaticPool
 from linmax.learners.votes.pool import VotesPool
 from linmax.rules import alma, perceptron, winnow
 from linmax.techniques import average, recycle

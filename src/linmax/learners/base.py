@@ -18,10 +18,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmax.core.contract import LARGEST, Instances
+from linmax.data.arrays import Layout
 from linmax.util.names import taken
 
 __all__ = [
-    "AutomaticPool",
     "Axes",
     "Description",
     "Field",
@@ -31,11 +31,13 @@ __all__ = [
     "Running",
     "Spot",
     "Table",
+    "WeightForm",
     "grown",
     "merged",
     "mix_by_precision",
     "mix_learned",
     "mix_matrices",
+    "scales_attributes",
     "silent",
     "spot_of",
 ]
@@ -306,44 +308,52 @@ def mix_matrices(
 
 @dataclass(frozen=True)
 class Description:
-    """Description of such a learner; its fields are its parameters, all of them numbers."""
+    """Description of a learner; its fields are its parameters: numbers, or text that may be empty."""
 
     name: ClassVar[str]
     from_zero: ClassVar[bool] = True  # whether a sub-expert that is new changes no score
-    makes_room: ClassVar[bool] = False  # whether `Running.judge` takes instances with attributes not met before
+    makes_room: ClassVar[tuple[bool, bool]] = (False, False)  # whether `Running.judge` takes instances with new
+    # attributes; whether also with new voters or raters
+    scales_attributes: ClassVar[bool] = False  # whether its members scale attributes themselves
     unmixable: ClassVar[str] = "no mixture of its states is known"  # why `Running.mix` cannot be; "" if it can
-    takes_gaps: ClassVar[bool] = False  # whether `Running.play` takes trials without a label, below 0
     linear: ClassVar[bool] = True  # whether its scores are those of its hypothesis, where it has one
     learns_attributes: ClassVar[bool] = True  # whether there is anything in attributes for it
 
     def __str__(self) -> str:
-        numbers = [repr(float(getattr(self, field.name))).removesuffix(".0") for field in fields(self)]
-        return f"{self.name}({', '.join(numbers)})" if numbers else self.name
+        values = [getattr(self, field.name) for field in fields(self)]
+        shown = [value if isinstance(value, str) else repr(float(value)).removesuffix(".0") for value in values]
+        return f"{self.name}({', '.join(shown)})" if any(shown) else self.name
 
     def start(self, size: int) -> Running:
         """One that has seen nothing, over ``size`` coordinates."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class AutomaticPool:
-    """Description of the pool that suits the instances at hand; made by ``linmax.vr_combine(pool="auto")``.
+def scales_attributes(learner: Any) -> bool:
+    """Return whether a description is that of a learner whose members scale attributes themselves."""
+    return isinstance(learner, Description) and learner.scales_attributes
 
-    ``kind`` is what the attributes are, "dense" or "sparse", if it is not to be decided by the data.
-    """
 
-    kind: str = ""
+class WeightForm(NamedTuple):
+    """Weights to look at, where a learner has no single weight vector."""
 
-    def __post_init__(self) -> None:
-        if self.kind not in ("", "dense", "sparse"):
-            raise ValueError(f"kind must be dense or sparse, got {self.kind!r}; leave it out and the data decide")
-
-    def __str__(self) -> str:
-        return f"auto({self.kind})" if self.kind else "auto"
+    experts: np.ndarray  # of voters, then raters; those left out at the end are 0
+    rows: np.ndarray  # (the constant and the attributes, classes)
 
 
 class Running(LearnerState):
     """A learner at work. ``shape`` is that of `linmax.core.contract.State`, k the number of classes, known or not."""
+
+    takes_gaps = False  # whether `play` takes trials without a label, below 0
+    gives_logarithms = False  # whether its scores are used as logarithms of probabilities
+
+    @property
+    def pools(self) -> dict[str, Any]:
+        """The pools that it consists of, "attributes" and "votes"."""
+        return {}
+
+    def meet(self, layout: Layout) -> None:
+        """Prepare for instances of this layout; later ones have at least its columns."""
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
@@ -358,12 +368,16 @@ class Running(LearnerState):
         """Predictions and scores without learning."""
         raise NotImplementedError
 
+    def watch(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Predict instances without labels, and learn what can be learned without them."""
+        return self.judge(shape, instances, size, k)
+
     def hypothesis(self) -> np.ndarray:
         """Weights over the coordinates, where it predicts with one vector of them; those left out at the end are 0."""
         raise ValueError("this learner is not a single weight vector")
 
-    def linear_form(self, dense: int, sparse: int, k: int) -> np.ndarray | None:
-        """Weights of the constant and of each attribute for each class, to look at; None: see `hypothesis`."""
+    def linear_form(self, layout: Layout, k: int) -> WeightForm | None:
+        """Return weights to look at; None: those of `hypothesis`."""
         return None
 
     def mix(self, mixture: Mixture) -> None:

@@ -20,8 +20,9 @@ from numba import boolean, float64, int64, types
 
 from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
+from linmax.data.arrays import Layout
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Description, Field, Mixture, Running
+from linmax.learners.base import Description, Field, Mixture, Running, WeightForm
 from linmax.util.checks import positive
 
 __all__ = ["NaiveBayes", "naive_bayes"]
@@ -149,16 +150,17 @@ class RunningBayes(Running):
         """All the state, as the kernel takes it."""
         return BayesCounts(**self.arrays)
 
-    def linear_form(self, dense: int, sparse: int, k: int) -> np.ndarray:
-        """Weights of its linear scores, ln((N - N_c + a V) / (n_f - n_fc + a)); 0 for attributes not yet seen."""
-        form, classes, a = np.zeros((1 + dense + sparse, k)), len(self.totals), self.smoothing
+    def linear_form(self, layout: Layout, k: int) -> WeightForm:
+        """Return the weights of its scores, ln((N - N_c + a V) / (n_f - n_fc + a)); 0 for attributes not yet seen."""
+        dense, classes, a = layout.dense, len(self.totals), self.smoothing
+        form = np.zeros((1 + dense + layout.sparse, k))
         rest = self.totals.sum() - self.totals + a * self.seen[0]
         for first, counts, seen in ((1, self.dense, self.dense_seen), (1 + dense, self.sparse, self.sparse_seen)):
             met = np.flatnonzero(seen)
             if met.size:
                 logs = np.log(counts[met].sum(axis=1, keepdims=True) - counts[met] + a)
                 form[first + met, :classes] = np.log(rest) - logs
-        return form
+        return WeightForm(np.zeros(0), form)
 
     def mix(self, mixture: Mixture) -> None:
         """Become the mixture: counts add up, so that this is what one that saw all trials would be."""
@@ -201,7 +203,7 @@ class NaiveBayes(Description):
     smoothing: float
     name: ClassVar[str] = "naive-bayes"
     from_zero: ClassVar[bool] = False
-    makes_room: ClassVar[bool] = True
+    makes_room: ClassVar[tuple[bool, bool]] = (True, True)
     unmixable: ClassVar[str] = ""
 
     def __post_init__(self) -> None:

@@ -474,6 +474,8 @@ def factored(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 class RunningSoftmax(Running):
     """State of a softmax: weights, their curvature or its inverse, and the stored trials."""
 
+    takes_gaps = True
+
     def __init__(self, prior: float, robust: bool, size: int) -> None:
         self.prior, self.robust = prior, robust
         self.weights = np.zeros(size)
@@ -754,7 +756,6 @@ class Softmax(Description):
 
     prior: float
     name: ClassVar[str] = "softmax"
-    takes_gaps: ClassVar[bool] = True
     robust: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -9,9 +9,7 @@ import numpy as np
 from linmax.core.contract import KNOWN
 from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine
-from linmax.engine.pool_nodes import AutoPoolNode
 from linmax.engine.record import JUDGED, Record, keep_table, new_record
-from linmax.learners.attributes.pool import RunningPool
 from linmax.learners.attributes.warm_up import Relearned, pool_at_large
 from linmax.models.calibration import Calibration, softmax
 from linmax.models.reliability import Reliability, reliability
@@ -45,13 +43,12 @@ class Confidence:
     def _relearned(self) -> Relearned | None:
         """What judges rows after a stream sorted by class: a pool whose scores proved right on a sample of it."""
         pool, engine = self.engine.top.weighing, self.engine
-        return pool_at_large(pool, engine.state.shape, engine.k) if isinstance(pool, RunningPool) else None
+        return None if pool is None else pool_at_large(pool, engine.state.shape, engine.k)
 
     @property
     def _natural(self) -> bool:
         """Whether scores are logarithms of probabilities."""
-        top = self.engine.top
-        return isinstance(top, AutoPoolNode) and top.votes is not None
+        return self.engine.top.gives_logarithms
 
     @property
     def calibration(self) -> tuple[float, float]:

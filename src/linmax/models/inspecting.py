@@ -92,6 +92,4 @@ class Inspectable:
     @property
     def pool(self) -> RunningPool | None:
         """The pool for attributes at work, if the learner is one."""
-        top = self.engine.top
-        running = getattr(top, "attributes", None) or getattr(top, "running", None)
-        return running if isinstance(running, RunningPool) else None
+        return self.engine.top.pools.get("attributes")

@@ -109,6 +109,8 @@ class Node:
     unmixable = "no mixture of its states is known"  # why `mix` is impossible; "" if it is possible
     takes_gaps = False  # whether `play` takes trials without a label, below 0
     weighing: RunningPool | None = None  # what plays trials that count as much as weights say, if anything does
+    gives_logarithms = False  # whether its scores are used as logarithms of probabilities
+    pools: Mapping[str, Any] = {}  # the pools at work, for "attributes" and for "votes"
     from_zero = True  # whether a new sub-expert leaves its scores as they are, if it leaves those of the members
     children: Sequence[Node] = ()
     engines: Sequence[Engine] = ()  # those that it runs by itself

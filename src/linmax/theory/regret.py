@@ -16,11 +16,11 @@ from linmax.core.contract import KNOWN
 from linmax.data.arrays import cut
 from linmax.data.experts import Experts
 from linmax.data.labels import distinct_labels
-from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
-from linmax.learners.votes.pool import RATE, RunningVotes
+from linmax.learners.votes.pool import RATE
 from linmax.util.checks import whole
 
 if TYPE_CHECKING:
+    from linmax.learners.votes.pool import RunningVotes
     from linmax.models.experts_model import ExpertsModel
 
 __all__ = ["Losses", "Regret", "least", "losses_of"]
@@ -49,9 +49,8 @@ class Losses(NamedTuple):
 
 def votes_of(model: ExpertsModel) -> RunningVotes:
     """The pool for votes in a model."""
-    top = model.engine.top
-    found = top.running if isinstance(top, LearnerNode) else top.votes if isinstance(top, AutoPoolNode) else None
-    if not isinstance(found, RunningVotes):
+    found = model.engine.top.pools.get("votes")
+    if found is None:
         raise ValueError(
             f"regret is that of a mixture of probabilities, and {model.learner} mixes none on these instances; use "
             "votes or auto on votes or scores"

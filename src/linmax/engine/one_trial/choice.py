@@ -7,7 +7,6 @@ from linmax.engine.one_trial.numbers import NumbersPath, plays_numbers
 from linmax.engine.one_trial.one_rule import OneRulePath
 from linmax.engine.one_trial.path import NamePlaces, OneTrialPath
 from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
-from linmax.engine.pool_nodes import AutoPoolNode, LearnerNode
 from linmax.engine.record import Record
 from linmax.jit.compiling import JIT
 from linmax.learners.attributes.pool import RunningPool
@@ -22,12 +21,7 @@ def may_have_path(engine: Engine) -> bool:
 
 def pool_of(engine: Engine) -> RunningPool | None:
     """The pool for attributes that learns by itself, if the learner is one."""
-    top = engine.top
-    if isinstance(top, AutoPoolNode):
-        return top.attributes if top.votes is None else None
-    if isinstance(top, LearnerNode) and isinstance(top.running, RunningPool) and not engine.layout.voters:
-        return top.running
-    return None
+    return None if engine.layout.voters else engine.top.weighing
 
 
 def path_for(engine: Engine, names: NamePlaces, record: Record, count: int, largest: float) -> OneTrialPath | None:

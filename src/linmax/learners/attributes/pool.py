@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
-from linmax.data.arrays import cut
+from linmax.data.arrays import Layout, cut
 from linmax.learners.attributes.linear import DenseMembers
 from linmax.learners.attributes.member import DENIED, Group, Task, WeightedLabels
 from linmax.learners.attributes.nearest import NearestRows
@@ -53,7 +53,7 @@ from linmax.learners.attributes.warm_up import (
     pool_at_large,
 )
 from linmax.learners.attributes.words import LINEAR, ROOM, SparseMembers
-from linmax.learners.base import Description, Mixture, Running, silent
+from linmax.learners.base import Description, Mixture, Running, WeightForm, silent
 from linmax.learners.recent_label import RecentLabels
 from linmax.util.names import apart
 
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from linmax.learners.attributes.member import Group
 
 __all__ = [
-    "ATTRIBUTE_KINDS",
     "HEAVIEST_ROW",
     "REGISTRY",
     "AttributePool",
@@ -76,6 +75,7 @@ __all__ = [
     "bytes_of_attribute",
     "decided",
     "first_slots",
+    "kind_of",
     "linear_form",
     "mix_pools",
     "nearest",
@@ -142,14 +142,15 @@ def decided(pool: RunningPool) -> dict[str, str | int | float]:
     return found
 
 
-def linear_form(pool: RunningPool, dense: int, sparse: int, k: int, slots: np.ndarray | None) -> np.ndarray:
+def linear_form(pool: RunningPool, layout: Layout, k: int, slots: np.ndarray | None) -> WeightForm:
     """sum_m w_m W_m / r_m: the weights of the linear members for attributes as they scale them, as they are fused.
 
     r_m is the root mean square of a member's scores, and each attribute's weights are centred over the classes: this is
     what they say where the shares are taken as linear in the scores. Members that are not linear in the attributes are
     left out. ``slots`` are other weights of the members, at the places that `RunningPool.in_slots` gives them.
     """
-    form, first, fusion = np.zeros((1 + dense + sparse, k)), first_slots(), pool.fusion
+    dense, sparse, first, fusion = layout.dense, layout.sparse, first_slots(), pool.fusion
+    form = np.zeros((1 + dense + sparse, k))
     columns = pool.kinds.places(1 + np.arange(dense), 1 + dense + np.arange(sparse))
     for place, name, group in pool.placed():
         for m, table in enumerate(group.tables(k).values()):
@@ -160,7 +161,7 @@ def linear_form(pool: RunningPool, dense: int, sparse: int, k: int, slots: np.nd
             rows = columns[group.sparse][: len(table) - 1]
             form[0, : table.shape[1]] += centred[0]
             form[rows, : table.shape[1]] += centred[1 : 1 + rows.size]
-    return form
+    return WeightForm(np.zeros(0), form)
 
 
 def mix_pools(pool: RunningPool, mixture: Mixture) -> None:
@@ -241,7 +242,11 @@ class RunningPool(Running):
         self.fusion = MemberFusion()
 
     @property
-    def parts(self) -> dict[str, Any]:
+    def pools(self) -> dict[str, Running]:
+        return {"attributes": self}
+
+    @property
+    def states(self) -> dict[str, Any]:
         """The parts of the state by name, groups in their order."""
         return {"kinds": self.kinds, "first": self.first, "large": self.at_large, "fusion": self.fusion} | self.groups
 
@@ -249,17 +254,17 @@ class RunningPool(Running):
     def arrays(self) -> dict[str, np.ndarray]:
         names = sorted(self.groups)
         found = {"order": np.array([names.index(name) for name in self.groups], np.int64)}
-        for name, part in self.parts.items():
+        for name, part in self.states.items():
             found |= {f"{name}.{key}": array for key, array in part.arrays.items()}
         return found
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         saved = apart(arrays)
         self._begin()
-        names = sorted(set(saved) - set(self.parts) - {""})
+        names = sorted(set(saved) - set(self.states) - {""})
         for place in saved[""]["order"].tolist():
             self.groups[names[place]] = self.make(names[place])
-        for name, part in self.parts.items():
+        for name, part in self.states.items():
             part.restore(saved[name])
 
     def make(self, name: str) -> Group:
@@ -544,15 +549,21 @@ class RunningPool(Running):
         """What the attributes were taken for, and what that was decided from."""
         return decided(self)
 
-    def linear_form(self, dense: int, sparse: int, k: int, slots: np.ndarray | None = None) -> np.ndarray:
-        """Weights that stand for it (see `linear_form`)."""
-        return linear_form(self, dense, sparse, k, slots)
+    def linear_form(self, layout: Layout, k: int, slots: np.ndarray | None = None) -> WeightForm:
+        return linear_form(self, layout, k, slots)
 
     def mix(self, mixture: Mixture) -> None:
         mix_pools(self, mixture)
 
 
 ATTRIBUTE_KINDS = {"": UNDECIDED, "dense": DENSE, "sparse": SPARSE}
+
+
+def kind_of(name: str) -> int:
+    """Return what attributes are taken for by name; "" leaves the decision to the data."""
+    if name not in ATTRIBUTE_KINDS:
+        raise ValueError(f"kind must be dense or sparse, got {name!r}; leave it out and the data decide")
+    return ATTRIBUTE_KINDS[name]
 
 
 @dataclass(frozen=True)
@@ -565,18 +576,15 @@ class AttributePool(Description):
     kind: str = ""
     name: ClassVar[str] = "attributes"
     from_zero: ClassVar[bool] = False
-    makes_room: ClassVar[bool] = True
+    makes_room: ClassVar[tuple[bool, bool]] = (True, True)
+    scales_attributes: ClassVar[bool] = True
     unmixable: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in ATTRIBUTE_KINDS:
-            raise ValueError(f"kind must be dense or sparse, got {self.kind!r}; leave it out and the data decide")
-
-    def __str__(self) -> str:
-        return f"{self.name}({self.kind})" if self.kind else self.name
+        kind_of(self.kind)
 
     def start(self, size: int) -> Running:
-        return RunningPool(ATTRIBUTE_KINDS[self.kind])
+        return RunningPool(kind_of(self.kind))
 
 
 @dataclass(frozen=True)
@@ -584,7 +592,8 @@ class GroupLearner(Description):
     """A group of members by itself, with the first trials kept and learned again as in the pool."""
 
     from_zero: ClassVar[bool] = False
-    makes_room: ClassVar[bool] = True
+    makes_room: ClassVar[tuple[bool, bool]] = (True, True)
+    scales_attributes: ClassVar[bool] = True
     unmixable: ClassVar[str] = ""
 
     def group(self) -> Group:

@@ -936,6 +936,8 @@ class RunningVotes(Running):
     It has coordinates of its own, and so does not mind where the engine has its weights.
     """
 
+    takes_gaps = True
+
     def __init__(self) -> None:
         self.refitted = RunningSoftmax(REFITTED, True, 0)
         self.blocks = np.zeros(4, np.int64)  # voters, raters, thresholds, voters by how many are silent
@@ -944,6 +946,10 @@ class RunningVotes(Running):
         self.agreement = no_agreement()
         self.confusions = grow_confusions(None, 0, 0)
         self.room: MixtureRoom | None = None
+
+    @property
+    def pools(self) -> dict[str, Running]:
+        return {"votes": self}
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -1152,7 +1158,6 @@ class VotesPool(Description):
 
     name: ClassVar[str] = "votes"
     from_zero: ClassVar[bool] = False
-    takes_gaps: ClassVar[bool] = True
     linear: ClassVar[bool] = False
     unmixable: ClassVar[str] = ""
     learns_attributes: ClassVar[bool] = False

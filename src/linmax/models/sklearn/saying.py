@@ -14,7 +14,7 @@ from linmax.data.experts import Experts, experts
 from linmax.data.normalization import log_shares
 from linmax.data.scaling import Scaling
 from linmax.engine.notation import as_learner
-from linmax.learners.base import AutomaticPool
+from linmax.learners.auto import AutomaticPool
 from linmax.learners.votes.pool import VotesPool
 from linmax.models.sklearn.base_models import rated, ratings
 from linmax.models.sklearn.class_weights import ClassWeights, cross_fitted, rate, shares

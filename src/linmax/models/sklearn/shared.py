@@ -25,8 +25,7 @@ from linmax.data.labels import no_label, refuse_wide
 from linmax.data.scaling import Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
-from linmax.learners.attributes.pool import AttributePool, GroupLearner
-from linmax.learners.base import AutomaticPool
+from linmax.learners.base import scales_attributes
 from linmax.models.experts_model import ExpertsModel
 from linmax.models.sklearn.nested import PREFIX, parameters_of, with_parameters
 from linmax.models.weights import WeightArrays
@@ -42,7 +41,7 @@ def scale_for(learner: Any, scale: str | None) -> str:
     """How attributes are scaled where the user does not say: by the pools themselves, or by their maxima."""
     if scale is not None:
         return scale
-    return "none" if isinstance(as_learner(learner), (AutomaticPool, AttributePool, GroupLearner)) else "max"
+    return "none" if scales_attributes(as_learner(learner)) else "max"
 
 
 def one_vector(engine: Engine) -> np.ndarray | None:

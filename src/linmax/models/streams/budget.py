@@ -11,8 +11,8 @@ from typing import Any
 
 from linmax.engine.coordinates import stride_for
 from linmax.engine.lowering import lower
-from linmax.learners.attributes.pool import AttributePool, GroupLearner, bytes_of_attribute
-from linmax.learners.base import AutomaticPool, Description
+from linmax.learners.attributes.pool import bytes_of_attribute
+from linmax.learners.base import Description, scales_attributes
 from linmax.util.checks import whole
 
 __all__ = ["bytes_given", "bytes_shown", "refuse_small", "room_for"]
@@ -71,7 +71,7 @@ def refuse_small(memory: int, learner: Any) -> None:
 
 def _weights(learner: Any, classes: int) -> float:
     """Bytes of the weights of an attribute."""
-    if isinstance(learner, (AutomaticPool, AttributePool, GroupLearner)):
+    if scales_attributes(learner):
         return bytes_of_attribute(classes)
     stride = 8 * stride_for(classes)
     if isinstance(learner, Description):

@@ -23,8 +23,7 @@ from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
-from linmax.learners.attributes.pool import AttributePool, GroupLearner
-from linmax.learners.base import AutomaticPool
+from linmax.learners.base import scales_attributes
 from linmax.models.model import Model
 from linmax.models.streams.budget import bytes_given, refuse_small, room_for
 from linmax.models.streams.known import Known
@@ -94,7 +93,7 @@ class StreamModel(Known):
         if memory is not None:
             self.limit(memory)
         one_of("scale", scale, SCALINGS)
-        if scale == "auto" and isinstance(self.learner, (AutomaticPool, AttributePool, GroupLearner)):
+        if scale == "auto" and scales_attributes(self.learner):
             scale = "none"  # each of its members scales as it needs
         self.scaling = Scaling(scale, constant=float(self.thresholds))
         self._model: Model | None = None  # made when the first batch tells what there is
