@@ -193,7 +193,7 @@ def main() -> None:
     known = json.loads(options.rivals.read_text()) if options.rivals else {}
     found: dict[str, dict[str, dict[str, Figures]]] = {}
     warnings.simplefilter("ignore", ConvergenceWarning)
-    for told in "The least populated class", "Number of classes in training fold", "fold . of cv holds out":
+    for told in "The least populated class", "Number of classes in training fold":
         warnings.filterwarnings("ignore", told)  # shuttle has classes of few samples
     memory = joblib.Memory(options.keep or tempfile.mkdtemp(prefix="linmax-estimators-"), verbose=0)
     for part, made in ("classifier", classifiers), ("fusion", fusions):

@@ -12,7 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from linmax import LinearMaxClassifier
 from linmax.learners.attributes.pairs import PairMembers
-from linmax.models.sklearn.weighting import Showing, shares_of
+from linmax.models.sklearn.early_stopping import PassOrder, relative_weights
 
 FAST = "AR-perceptron"
 
@@ -197,10 +197,10 @@ def test_class_weights():
 
 
 def test_order_of_showings_keeps_the_ratios():
-    weights = shares_of(np.array([0.0, 1.0, 1e-3, 5.0, 2.0]), None, np.zeros((5, 1)), np.zeros(5))
+    weights = relative_weights(np.array([0.0, 1.0, 1e-3, 5.0, 2.0]), None, np.zeros((5, 1)), np.zeros(5))
     assert weights.sum() == pytest.approx(4.0)
-    showing = Showing(np.flatnonzero(weights), weights, np.random.RandomState(0))
-    counts = np.bincount(np.concatenate([showing.order() for _ in range(3000)]), minlength=5)
+    showing = PassOrder(np.flatnonzero(weights), weights, np.random.RandomState(0))
+    counts = np.bincount(np.concatenate([showing.next() for _ in range(3000)]), minlength=5)
     np.testing.assert_allclose(counts / 3000, weights, atol=0.01)
 
 

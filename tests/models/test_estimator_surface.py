@@ -175,10 +175,12 @@ def test_labels_that_are_missing_or_of_two_kinds(make, method):
     for gap in None, float("nan"):
         names[3] = gap
         for given in names, names.tolist():
-            with pytest.raises(ValueError, match=f"y: the label of sample 3 is {gap}; leave out samples without"):
+            with pytest.raises(ValueError, match=f"y: the label of sample 3 is {gap}; remove samples without"):
                 getattr(make(), method)(X, given)
     names[3] = 7
-    with pytest.raises(TypeError, match="y has text and numbers among its labels, .*; make all of them text"):
+    with pytest.raises(
+        TypeError, match="y must have labels of one kind, got text and numbers; convert all of them to text"
+    ):
         getattr(make(), method)(X, names)
     names[3] = "a"
     assert getattr(make(), method)(X, names).classes_.tolist() == ["a", "b", "c"]

@@ -191,16 +191,16 @@ def test_a_fusion_of_models_learns_from_right_or_wrong() -> None:
     given = np.where(wrong, np.array(CLASSES)[(X.argmax(axis=1) + 1) % 4], labels)
     models = [("bayes", GaussianNB()), ("linear", SGDClassifier(random_state=0))]
     fusion = linmax.FusionClassifier(models, "A-perceptron")
-    with pytest.raises(ValueError, match="give samples with labels first"):
+    with pytest.raises(ValueError, match="pass samples with labels first"):
         fusion.partial_fit(X[:5], given[:5], wrong=[True] * 5)
     fusion.partial_fit(X[:100], given[:100], classes=CLASSES, wrong=wrong[:100])
     told = linmax.FusionClassifier(models, "A-perceptron")
     told.partial_fit(X[:100][~wrong[:100]], given[:100][~wrong[:100]], classes=CLASSES)
     assert fusion.estimators_[0].theta_.tolist() == told.estimators_[0].theta_.tolist()  # what is wrong is not theirs
-    assert fusion._model.trials > told._model.trials
-    before = fusion._model.trials
+    assert fusion.final_estimator_._model.trials > told.final_estimator_._model.trials
+    before = fusion.final_estimator_._model.trials
     fusion.partial_fit(X[100:], given[100:], wrong=wrong[100:])
-    assert fusion._model.trials == before + 200
+    assert fusion.final_estimator_._model.trials == before + 200
     assert np.mean(fusion.predict(X) == labels) > 0.8
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from linmax.models.online import Learner
 from linmax.models.river_attributes import NUMBER_CLASSES, categories, is_word, ordered, rows_of
-from linmax.models.sklearn.shared import DEFAULT_LEARNER, scale_for
+from linmax.models.sklearn.params import DEFAULT_LEARNER, scale_for
 from linmax.util.checks import at_least, boolean, one_of
 from linmax.util.lazy import LazyModule
 

@@ -1,109 +1,188 @@
-"""`LinearMaxClassifier`: an on-line learner on attributes."""
+"""`LinearMaxClassifier`: any learner on attributes, as a scikit-learn classifier."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from copy import deepcopy
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
+from linmax.core.contract import KNOWN
 from linmax.data.experts import Experts, experts
+from linmax.data.labels import no_label, refuse_wide
 from linmax.data.scaling import SCALINGS, Scaling
-from linmax.models.sklearn.passes import PassPlan, Samples, fit, foresee
-from linmax.models.sklearn.shared import (
-    DEFAULT_LEARNER,
-    OnLineClassifier,
-    all_or_nothing,
-    refuse_mixed,
-    scale_for,
-    targets,
-    whole_file,
-)
-from linmax.models.sklearn.weighting import shares_of, weights_of
+from linmax.engine.engine import Settings
+from linmax.engine.notation import as_learner
+from linmax.models.experts_model import ExpertsModel
+from linmax.models.sklearn.early_stopping import Samples, StoppingRule, fit, foresee, relative_weights, weights_of
+from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
 from linmax.models.weights import WeightArrays
-from linmax.models.wrong import mask_of
+from linmax.models.wrong import mask_of, run_with_wrong
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
+from linmax.util.names import apart
 
-__all__ = ["LinearMaxClassifier"]
+__all__ = ["LinearMaxClassifier", "all_or_nothing", "known_classes", "labels_of", "whole_file"]
+
+SAVED_FIELDS = ("n_features_in_", "n_iter_", "_declared", "_sparse")  # plain data in a model file
 
 
-class LinearMaxClassifier(OnLineClassifier):
-    """A linear classifier learned on-line: any learner of this library on attributes, for scikit-learn.
+# -- labels and errors ------------------------------------------------------------------------------------------------
 
-    The score of class j is zeta(j) = w_j . x + b_j, the weights w those of the learner; the prediction is the class
-    with the highest score (Mesterharm 2001, sections 2.2 and 5).
+
+def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Restore an estimator if a method fails, which must replace attributes instead of changing them."""
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(self).copy()
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return guarded
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in errors about something that it lacks."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{os.fspath(path)} does not hold a whole estimator: {error}") from error
+
+
+def labels_of(X: Any, y: Any) -> np.ndarray:
+    """Return checked labels, one for each sample."""
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None; pass the labels")
+    refuse_masked("X", X)
+    refuse_masked("y", y)
+    labels = np.asarray(y, dtype=object) if isinstance(y, (list, tuple)) else np.asarray(y)
+    if labels.dtype.kind == "O" and labels.ndim == 1:
+        for place, label in enumerate(labels.tolist()):
+            if no_label(label):
+                raise ValueError(f"y: the label of sample {place} is {label!r}; remove samples without a label")
+            refuse_wide("y", label)
+        if len({isinstance(label, str) for label in labels.tolist()}) > 1:
+            raise TypeError("y must have labels of one kind, got text and numbers; convert all of them to text")
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(X, labels)
+    check_classification_targets(labels)
+    return labels
+
+
+def known_classes(y: np.ndarray, wrong: np.ndarray, classes: Any, known: np.ndarray | None, fixed: bool) -> np.ndarray:
+    """Return the sorted classes once the labels ``y`` have been seen.
+
+    ``wrong`` are classes known not to be the label, ``classes`` what the user declares, ``known`` the classes so far.
+    """
+    seen = np.unique(y)
+    if known is None:
+        if classes is None:
+            if not len(seen):
+                raise ValueError("classes= is required where no sample has a label and a weight > 0")
+            return seen
+        known, fixed = np.unique(classes), True
+    declared = known if classes is None else np.asarray(classes)
+    for names in (seen, declared, wrong):
+        if len(names) and (names.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
+            raise ValueError(f"y: {names.tolist()[0]!r} is of another kind than the classes {known[:10].tolist()}")
+    for name in np.setdiff1d(declared, known).tolist():
+        raise ValueError(f"classes: {name!r} was not declared in the first call; remove it, it joins with its label")
+    new = np.setdiff1d(seen, known)
+    if fixed and len(new):
+        raise ValueError(
+            f"y: {new.tolist()[0]!r} is not among the classes {known[:10].tolist()} of the first call; remove "
+            "classes= there to let classes appear"
+        )
+    return np.union1d(known, new) if len(new) else known
+
+
+# -- the classifier ---------------------------------------------------------------------------------------------------
+
+
+class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear classifier trained online by any learner of this library, on attributes.
+
+    The score of class j is zeta(j) = w_j . x + b_j, with the weights w of the learner; the class with the highest score
+    is predicted (Mesterharm 2001, sections 2.2 and 5).
 
     Parameters
     ----------
-    learner
-        A rule, a technique, or text such as "AR-winnow(1.1)". The default is the pool for attributes, with nothing to
-        tune (see `linmax.vr_combine`); it is not a single weight vector.
-    scale
-        "max": each attribute is divided by its largest magnitude, because many rules need attributes in [-1, 1]; in
-        ``fit`` that over the samples given, in ``partial_fit`` that so far, the sample itself included. A larger one
-        in ``predict`` counts as the largest. "none": attributes are taken as they are, and a rule that needs it
-        refuses larger ones. Others: `linmax.data.scaling`. None: "none" for the pools that scale attributes by
-        themselves ("auto", "attributes"), and "max" for all other learners.
-    thresholds
+    learner : learner or str, default="auto"
+        A rule, a technique, or text such as "AR-winnow(1.1)". The default is the pool for attributes, which needs no
+        tuning (see `linmax.vr_combine`); it is not a single weight vector.
+    scale : str, default=None
+        "max": each attribute is divided by its largest magnitude, because many rules need attributes in [-1, 1]: in
+        ``fit`` the largest of all samples, in ``partial_fit`` the largest so far, the sample itself included. In
+        ``predict`` larger values count as the largest. "none": attributes stay as they are, and a rule with limits
+        refuses larger ones. Others: `linmax.data.scaling`. None: "none" for pools, which scale attributes themselves
+        ("auto", "attributes"), and "max" for all other learners.
+    thresholds : bool, default=True
         Learn a threshold b_j for each class.
-    max_iter
-        Most passes of ``fit`` over the samples. With 1 nothing is held out.
-    tol, n_iter_no_change
-        ``fit`` stops when at ``n_iter_no_change`` looks in a row the loss was not lower than before by more than
-        ``tol`` (a loss of samples held out, by more than chance too), or when a pass changes nothing. ``tol=None``:
-        only then. There is a look after each pass; with a pool for attributes, after the first, eight in a pass, or two
-        where samples are less than a thousand.
-    early_stopping
-        Which loss that is. "auto": the log loss of samples that are held out, ``validation_fraction`` of them and at
-        least 300, or of less than a thousand samples all, in two halves. In the end all samples are learned, in as many
-        passes as were best; a pool goes on with those that were held out. True: that of ``validation_fraction`` of the
-        samples, which are never learned from; the model is that of the best look. False: the share of mistakes in a
-        pass over all samples, each made before the label was seen.
-    validation_fraction
-        Part of the samples that is held out.
-    shuffle
-        Whether ``fit`` shows the samples in random order, anew in each pass. ``partial_fit`` never does.
-    class_weight
-        {class: factor of the weights of its samples}, 1 for classes that are left out; "balanced": all classes weigh
-        the same in ``fit``.
-    warm_start
-        Whether ``fit`` goes on from the model that there is, instead of starting afresh.
-    verbose
-        Whether ``fit`` prints the loss after each pass.
-    random_state
-        Of the order and of what is held out; an integer gives the same model each time.
+    max_iter : int, default=20
+        Largest number of passes of ``fit``. With 1 no sample is held out.
+    tol, n_iter_no_change : float, default=1e-3, and int, default=2
+        ``fit`` stops when at ``n_iter_no_change`` checks in a row the loss was not lower than before by more than
+        ``tol`` (a held-out loss: and by more than chance), or when a pass changes nothing. ``tol=None``: only then.
+        The loss is checked after each pass; with a pool for attributes, after the first pass, eight times a pass, or
+        twice with less than 1,000 samples.
+    early_stopping : bool or "auto", default="auto"
+        Which loss decides. "auto": the log loss of held-out samples, ``validation_fraction`` of them and at least 300,
+        or with less than 1,000 samples all, in two halves. Finally all samples are learned, in the best number of
+        passes; a pool continues with the held-out ones. True: the log loss of ``validation_fraction`` of the samples,
+        which are never learned; the model is that of the best check. False: the share of mistakes in a pass over all
+        samples, each counted before the label was seen.
+    validation_fraction : float, default=0.1
+        Fraction of the samples that is held out.
+    shuffle : bool, default=True
+        Whether ``fit`` shows the samples in random order, a new one for each pass. ``partial_fit`` never does.
+    class_weight : dict or "balanced", default=None
+        {class: factor for the weights of its samples}, 1 for other classes; "balanced": all classes have the same
+        weight in ``fit``.
+    warm_start : bool, default=False
+        Whether ``fit`` continues from the present model instead of starting again.
+    verbose : int, default=0
+        Whether ``fit`` prints the loss at each check.
+    random_state : int or RandomState, default=0
+        Seed of the order and of what is held out; an integer gives the same model each time.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_
-        As everywhere in scikit-learn. ``classes_`` grows when ``partial_fit`` meets a class for the first time.
+        As in scikit-learn. ``classes_`` grows when ``partial_fit`` sees a class for the first time.
     coef_, intercept_
-        Weights and thresholds in the attributes' own scale, (k, n_features) and (k,), for two classes (1, n_features)
-        and (1,): ``X @ coef_.T + intercept_`` is `decision_function` for samples within the scale. For a pool such
-        as the default, which is not a single weight vector, they are an approximation, to look at and to select
-        attributes by: the weights of its members, for the attributes as each scales them, added up as they are fused.
-        Other learners with several weight vectors have none, and the scale must be "max" or "none".
+        Weights and thresholds for unscaled attributes, (k, n_features) and (k,), for two classes (1, n_features) and
+        (1,): ``X @ coef_.T + intercept_`` is `decision_function` for samples within the scale. Of a pool such as the
+        default, which is not a single weight vector, they are an approximation for inspection and feature selection:
+        the weights of its members, each for the attributes as it scales them, summed as they are fused. Other learners
+        with several weight vectors have none, and the scale must be "max" or "none".
     n_iter_
-        Passes of ``fit`` over the samples, a part counted as one; calls of ``partial_fit`` since.
+        Passes of ``fit``, a part counted as one; then calls of ``partial_fit``.
     loss_curve_
-        The loss by which ``fit`` decided when to stop, at each look.
+        The loss at each check of ``fit``.
     mistakes_
-        Mistakes so far, each made before the label was seen (in ``fit``, in all passes).
+        Mistakes so far, each counted before the label was seen (in ``fit``, in all passes).
 
     Notes
     -----
     ``sample_weight`` in ``fit``: a sample is shown in proportion to its weight, so that only the ratios of weights
-    count; a pass shows as many samples as have a weight, one of small weight only now and then. In ``partial_fit`` a
-    sample of weight w counts w times: the default pool scales its steps, other learners are shown it w times, fractions
-    by chance (`linmax.models.showings`).
+    count; a pass shows as many samples as have a weight above 0, one of small weight only now and then. In
+    ``partial_fit`` a sample of weight w counts w times: the default pool scales its steps, other learners see it w
+    times, fractions by chance (`linmax.models.showings`).
 
     References
     ----------
@@ -119,6 +198,13 @@ class LinearMaxClassifier(OnLineClassifier):
     >>> model.coef_.shape, bool(model.score(X, y) > 0.95)
     ((3, 4), True)
     """
+
+    _model: ExpertsModel
+    _scaling: Scaling
+    _sparse: bool
+    _declared: bool
+    _keeps_coverage = False  # for prediction sets
+    classes_: np.ndarray
 
     def __init__(
         self,
@@ -156,108 +242,229 @@ class LinearMaxClassifier(OnLineClassifier):
         tags.input_tags.sparse = True
         return tags
 
+    # -- learning --
+
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from these samples until the loss no longer falls; without ``warm_start``, forget everything before.
+        """Fit until the loss stops falling; without ``warm_start``, from scratch.
 
         Parameters
         ----------
-        X
-            The attributes, (samples, attributes): an array, a table, or sparse.
-        y
+        X : array, DataFrame or sparse matrix of shape (samples, attributes)
+            The attributes.
+        y : array of shape (samples,)
             The class of each sample.
-        sample_weight
+        sample_weight : array of shape (samples,), default=None
             A weight for each sample, 1 by default; only their ratios count, and 0 leaves a sample out.
 
         Returns
         -------
         LinearMaxClassifier
-            This one.
+            This estimator.
         """
-        plan = self._check_parameters()
-        goes_on = bool(self.warm_start) and hasattr(self, "_model")
-        X, y = self._validated(X, y, reset=not goes_on)
-        samples = self._samples(X, y, sample_weight, goes_on)
-        known = self._classes_for(samples.labels[samples.rows], None) if goes_on else np.unique(y)
-        if not goes_on:
-            self._start(samples.instances, known, declared=False, discover=False)
-            if plan.max_iter > 1:
-                foresee(self._model, samples)
-        found = fit(self._model.kept()() if goes_on else self._model, samples, plan)
-        self._model, self.n_iter_, self.loss_curve_, self.classes_ = found.model, found.passes, found.losses, known
-        return self
-
-    def _samples(self, X: Any, y: np.ndarray, sample_weight: Any, goes_on: bool) -> Samples:
-        """What `fit` shows, scaled by all of it."""
-        weights = shares_of(sample_weight, self.class_weight, X, y)
-        if not goes_on:
-            self._sparse = sparse.issparse(X)
-            self._scaling = Scaling(scale_for(self.learner, self.scale))
-        instances = self._experts(self._like_the_first(X))
-        scaling = deepcopy(self._scaling)
+        rule = self._stopping_rule()
+        resume = bool(self.warm_start) and hasattr(self, "_model")
+        y = labels_of(X, y)
+        X = self._attributes(X, reset=not resume)
+        weights = relative_weights(sample_weight, self.class_weight, X, y)
+        scaling = deepcopy(self._scaling) if resume else Scaling(scale_for(self.learner, self.scale))
+        self._sparse = self._sparse if resume else sparse.issparse(X)
+        instances = self._experts(X)
         scaling.apply(instances[np.flatnonzero(weights > 0.0)])
-        self._scaling = scaling
         instances = scaling.apply(instances, learn=False)
-        return Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state))
+        samples = Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state))
+        classes = self._known_classes(y[samples.rows] if resume else y, y[:0], None, resume)
+        if resume:
+            model = self._model.kept()()
+        else:
+            model, self._declared = self._new_model(instances, classes.tolist()), False
+            if rule.max_iter > 1:
+                foresee(model, samples)
+        self._model, self.n_iter_, self.loss_curve_ = fit(model, samples, rule)
+        self._scaling, self.classes_ = scaling, classes
+        return self
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
-        """Go on learning from these samples, one after the other, in their order.
+        """Continue learning from these samples, in their order.
 
         Parameters
         ----------
         X, y
             As in `fit`.
-        classes
-            At the first call: all classes there will be. Without it, classes are taken in as their labels come.
-        sample_weight
+        classes : array, default=None
+            In the first call: all classes there will be. By default classes join with their first label.
+        sample_weight : array of shape (samples,), default=None
             How much each sample counts, 1 by default (see `linmax.models.showings`); 0 leaves it out.
-        wrong
-            True or False for each sample: whether all that is known is that its label is *not* the one in y. Another
-            class is learned in its stead, drawn as probable as the model holds it to be.
+        wrong : array of bool of shape (samples,), default=None
+            Samples of which only a class that is not the label is known, the one in y. They are learned as another
+            class, drawn with the model's own probabilities.
 
         Returns
         -------
         LinearMaxClassifier
-            This one.
+            This estimator.
         """
-        self._check_parameters()
+        self._stopping_rule()
         first = not hasattr(self, "_model")
-        X, y = self._validated(X, y, reset=first)
+        y = labels_of(X, y)
+        X = self._attributes(X, reset=first)
         weights = self._weights(sample_weight, X, y)
         rows = np.flatnonzero(weights > 0.0)
         denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
         if first and classes is None and denied[rows].all() and len(rows):
-            raise ValueError("wrong answers alone name no class; pass classes=")
-        known = self._classes_for(y[rows][~denied[rows]], classes, y[denied])
+            raise ValueError("wrong answers alone do not name the classes; pass classes=")
+        names = self._known_classes(y[rows][~denied[rows]], y[denied], classes, not first)
         if first:
-            self._sparse = sparse.issparse(X)
+            self._sparse, self.n_iter_, self._declared = sparse.issparse(X), 0, classes is not None
         scaling = Scaling(scale_for(self.learner, self.scale)) if first else deepcopy(self._scaling)
-        instances = scaling.apply(self._experts(self._like_the_first(X)[rows]))
-        if first:
-            self._start(instances, known, declared=classes is not None, discover=classes is None)
-            self.n_iter_ = 0
-        self._learn_told(instances, y[rows], denied[rows], weights[rows])
-        self._scaling, self.classes_ = scaling, known
+        instances = scaling.apply(self._experts(X[rows]))
+        if first:  # undeclared classes join with their first labels, so that calls may be cut anywhere
+            joining = classes is None and not instances.layout.raters
+            self._model = self._new_model(instances, [] if joining else names.tolist(), discover=classes is None)
+        if denied.any():
+            model = deepcopy(self._model)  # a trial may be refused
+            run_with_wrong(model, instances, y[rows], denied[rows], weights[rows])
+            self._model = model
+        else:
+            self._model.run(instances, y[rows], grow=True, weights=weights[rows])
+        self._scaling, self.classes_ = scaling, names
         self.n_iter_ += 1
         return self
 
+    def _known_classes(self, y: np.ndarray, wrong: np.ndarray, classes: Any, resume: bool) -> np.ndarray:
+        known, fixed = (self.classes_, self._declared) if resume else (None, False)
+        return known_classes(y, wrong, classes, known, fixed)
+
+    def _new_model(self, instances: Experts, classes: list[Any], discover: bool = False) -> ExpertsModel:
+        model = ExpertsModel(self.learner, instances.layout, classes, Settings(discover=discover))
+        return model.follow() if self._keeps_coverage else model
+
+    def _stopping_rule(self) -> StoppingRule:
+        """Check the parameters."""
+        for name in ("thresholds", "shuffle", "warm_start"):
+            boolean(name, getattr(self, name))
+        if self.scale is not None:
+            one_of("scale", self.scale, SCALINGS)
+        names = ("max_iter", "tol", "early_stopping", "validation_fraction", "n_iter_no_change", "verbose")
+        rule = StoppingRule(*(getattr(self, name) for name in names))
+        rule.check()
+        return rule
+
     def _weights(self, sample_weight: Any, X: Any, y: np.ndarray) -> np.ndarray:
-        """The weights of samples of one of many calls."""
+        """Return the weights of samples of one of many calls."""
         weights = weights_of(sample_weight, X)
         if self.class_weight is None:
             return weights
         if isinstance(self.class_weight, str):
             raise ValueError(
-                f"class_weight={self.class_weight!r} needs all samples at once, which partial_fit never has; give a "
+                f"class_weight={self.class_weight!r} needs all samples at once, which partial_fit never has; pass a "
                 "dict, or sample_weight"
             )
         return weights * np.array([self.class_weight.get(name, 1.0) for name in y.tolist()])
 
+    # -- instances --
+
+    def _attributes(self, X: Any, reset: bool = False) -> Any:
+        """Return the checked attributes as a dense or sparse matrix."""
+        refuse_masked("X", X)
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+
+    def _experts(self, X: Any) -> Experts:
+        """Return attributes as instances, dense or sparse like those that the weights were made for."""
+        if self._sparse:
+            X = sparse.csr_array(X)
+        elif sparse.issparse(X):
+            X = X.toarray()
+        return experts(attributes=X, thresholds=bool(self.thresholds))
+
+    def _instances(self, X: Any) -> Experts:
+        check_is_fitted(self)
+        return self._scaling.apply(self._experts(self._attributes(X)), learn=False)
+
+    # -- predictions --
+
+    @property
+    def _order(self) -> np.ndarray:
+        """The model's number of each class in `classes_`."""
+        return np.array([self._model.classes.index(name) for name in self.classes_.tolist()], np.int64)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores zeta(j) of weights of 2-norm 1: (n, k), or for two classes (n,), a difference.
+
+        A learner without a single weight vector gives its scores as they are: votes, shares, or sums of such scores. A
+        class whose first label is still to come has -inf.
+        """
+        instances = self._instances(X)
+        engine, fitted = self._model.engine, self._model.fitted(instances)
+        weights = self._weight_vector()
+        if weights is None:
+            table = engine.judge(fitted, len(instances))[1]
+        else:
+            table = engine.rate(fitted, len(instances), weights)[1] / (float(np.linalg.norm(weights)) or 1.0)
+        table[:, int(engine.state.shape[KNOWN]) :] = -np.inf
+        table = table[:, self._order]
+        return table[:, 1] - table[:, 0] if len(self.classes_) == 2 else table
+
+    def _scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return predictions and scores in the model's classes."""
+        instances = self._instances(X)
+        return self._model.judge(self._model.fitted(instances), len(instances))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each sample."""
+        predictions = self._scores(X)[0]
+        return self.classes_[np.argsort(self._order)[predictions]]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class (n, k): a softmax of the scores, calibrated.
+
+        Its sharpness and guess rate are fitted to the scores of up to 1,000 recent samples, each scored before its
+        label was seen (in ``fit``, of held-out samples; see `linmax.models.calibration`).
+        """
+        scores = self._scores(X)[1]
+        return self._model.probabilities(scores)[:, self._order]
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    # -- what was learned --
+
+    @property
+    def mistakes_(self) -> int:
+        """Mistakes so far, each counted before the label was seen; those of later passes count as well."""
+        return self._model.mistakes
+
+    def _weight_vector(self) -> np.ndarray | None:
+        """Return the weights over all coordinates if the learner predicts with one vector."""
+        engine = self._model.engine
+        with suppress(ValueError):
+            return engine.top.hypothesis(engine)[0] if engine.top.linear else None
+        return None
+
+    def _weight_arrays(self, name: str) -> WeightArrays:
+        """Return the weights to inspect: scaled to 2-norm 1 as the scores are, or the linear form of a pool."""
+        if not hasattr(self, "_model"):
+            raise AttributeError(f"{name} is known only after fit or partial_fit")
+        if self._scaling.kind not in ("max", "none"):
+            raise AttributeError(
+                f"{name}: with scale={self._scaling.in_effect!r} scores are not linear in the attributes"
+            )
+        weights = self._weight_vector()
+        if weights is not None:
+            return self._model.weights.arrays.over(float(np.linalg.norm(weights)) or 1.0)
+        with suppress(ValueError):
+            return self._model.weights.arrays
+        raise AttributeError(
+            f"{name}: {self._model.learner} predicts with several weight vectors; choose one such as 'AR-perceptron', "
+            "or use decision_function"
+        )
+
     @property
     def coef_(self) -> np.ndarray:
-        """The weights of each class, in the attributes' own scale; of a pool, of the attributes as it scales them."""
-        table = self._shown("coef_").attributes[:, self._order].T
+        """The weights of each class, for unscaled attributes; of a pool, for attributes as it scales them."""
+        table = self._weight_arrays("coef_").attributes[:, self._order].T
         if self._scaling.kind == "max":
             maxima = self._scaling.arrays["sparse"][:, 1] if self._sparse else self._scaling.arrays["dense"][:, 0]
             table = table / np.where(maxima > 0.0, maxima, 1.0)
@@ -266,61 +473,72 @@ class LinearMaxClassifier(OnLineClassifier):
     @property
     def intercept_(self) -> np.ndarray:
         """The threshold of each class; 0 without thresholds."""
-        found = self._shown("intercept_").thresholds
-        found = found[self._order] if self.thresholds else np.zeros(len(self.classes_))
-        return found[1:] - found[:1] if len(self.classes_) == 2 else found
+        thresholds = self._weight_arrays("intercept_").thresholds
+        thresholds = thresholds[self._order] if self.thresholds else np.zeros(len(self.classes_))
+        return thresholds[1:] - thresholds[:1] if len(self.classes_) == 2 else thresholds
 
-    def _shown(self, name: str) -> WeightArrays:
-        found = super()._shown(name)
-        if self._scaling.kind not in ("max", "none"):
-            raise AttributeError(
-                f"{name}: with scale={self._scaling.in_effect!r} scores are not linear in the attributes"
-            )
-        return found
+    # -- files --
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Plain data and arrays, as `skops.io` takes them; an engine holds compiled functions by address.
+        state = dict(super().__getstate__())
+        if "_model" in state:
+            state |= {"_model": self._model.packed(), "_scaling": (self._scaling.description, self._scaling.arrays)}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_model" in state:
+            self._model = ExpertsModel.from_state(*state["_model"])
+            self._scaling = Scaling.from_state(*state["_scaling"])
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return parameters and all that was learned, as plain data and arrays."""
+        check_is_fitted(self)
+        header, state = self._model.state()
+        description = {
+            "parameters": saved_parameters(self),
+            "model": header,
+            "scaling": self._scaling.description,
+            "classes": {"names": self.classes_.tolist(), "type": self.classes_.dtype.str},
+            "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
+            "fields": {name: getattr(self, name) for name in SAVED_FIELDS if hasattr(self, name)},
+        }
+        arrays = {f"model.{name}": array for name, array in state.items()}
+        return description, arrays | {f"scaling.{name}": array for name, array in self._scaling.arrays.items()}
+
+    @classmethod
+    def _from_state(cls, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """Return the estimator whose `_state` this was."""
+        model, parts, classes = cls(**description["parameters"]), apart(arrays), description["classes"]
+        model._model = ExpertsModel.from_state(description["model"], parts["model"])
+        model._scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
+        model.classes_ = np.array(classes["names"], dtype=classes["type"])
+        if description["features"] is not None:
+            model.feature_names_in_ = np.array(description["features"], dtype=object)
+        for name in SAVED_FIELDS:
+            if name in description["fields"]:
+                setattr(model, name, description["fields"][name])
+        return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that is safe to open: arrays and plain data (see `linmax.util.files`)."""
-        self._pack(path, self.get_params(deep=False))
+        """Save to a file that is safe to open: arrays and plain data (see `linmax.util.files`)."""
+        files.write(path, type(self).__name__, *self._state())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote; it goes on exactly where the other stopped."""
+        """Load a model written by `save`; it continues exactly where the other stopped."""
         description, arrays = files.read(path, cls.__name__)
         with whole_file(path):
-            model = cls(**description["parameters"])
-            model._unpack(description, arrays)
-        return model
+            return cls._from_state(description, arrays)
 
-    def _check_parameters(self) -> PassPlan:
-        for name in ("thresholds", "shuffle", "warm_start"):
-            boolean(name, getattr(self, name))
-        if self.scale is not None:
-            one_of("scale", self.scale, SCALINGS)
-        plan = PassPlan(
-            self.max_iter,
-            self.tol,
-            self.early_stopping,
-            self.validation_fraction,
-            self.n_iter_no_change,
-            self.verbose,
-        )
-        plan.check()
-        return plan
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, np.ndarray]:
-        if y is None:
-            targets(X, y)
-        refuse_masked("X", X)
-        refuse_masked("y", y)
-        refuse_mixed(y)
-        X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
-        check_classification_targets(y)
-        return X, y
-
-    def _experts(self, X: Any) -> Experts:
-        return experts(attributes=X, thresholds=bool(self.thresholds))
-
-    def _instances_of(self, X: Any) -> Experts:
-        refuse_masked("X", X)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C")
-        return self._scaling.apply(self._experts(self._like_the_first(X)), learn=False)
+def saved_parameters(estimator: Any, but: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the parameters of an estimator as plain data, without those named in ``but``."""
+    parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in but}
+    if not isinstance(estimator.learner, str):
+        parameters["learner"] = str(as_learner(estimator.learner))
+    for name, value in parameters.items():
+        if value is not None and not isinstance(value, (bool, int, float, str, list)):
+            raise TypeError(f"{name}={value!r} cannot be saved; use a number or text")
+    return parameters

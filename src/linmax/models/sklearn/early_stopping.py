@@ -1,0 +1,325 @@
+"""Passes of a batch fit over its samples, until the loss of samples that were held out stops falling.
+
+The held-out samples decide when to stop, and their scores calibrate the probabilities: scores of samples that were
+learned, perhaps many times, are too good. Finally all samples are learned, in the best number of passes.
+
+A pool for attributes settles here, by samples from the whole batch, what it would settle by the first rows of a stream.
+It learns most in the first pass. So the loss is checked more often in later passes, and finally the pool continues with
+the held-out samples instead of starting again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
+
+from linmax.data.experts import Experts
+from linmax.engine.record import JUDGED, keep_table
+from linmax.learners.attributes.warm_up import LAST
+from linmax.models.calibration import fit_losses
+from linmax.models.experts_model import ExpertsModel
+from linmax.util.checks import at_least, whole
+
+__all__ = ["PassOrder", "Samples", "StoppingRule", "fit", "foresee", "relative_weights", "repetitions", "weights_of"]
+
+FEW_SAMPLES = 1000  # below this, all samples are held out once, in two halves
+FEWEST_HELD_OUT = 300  # samples that are held out at least, where there are more
+FEWEST_SAMPLES = 12  # below this, no sample is held out
+NOISE = 1.0  # standard errors by which the loss must fall
+CHECKS, CHECKS_OF_FEW = 8, 2  # of a pool's loss in each pass after the first
+SUM_ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
+GOLDEN = 0.6180339887498949  # the fractional parts of its multiples are spread evenly
+
+
+# -- weights of samples -----------------------------------------------------------------------------------------------
+
+
+def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
+    """Return a weight for each sample, 1 by default; in one of many calls all may be 0."""
+    given = None if sample_weight is None else np.asarray(sample_weight)
+    if given is not None and given.ndim and not given.any():
+        check_consistent_length(X, given)
+        return np.zeros(len(given))
+    weights = np.asarray(_check_sample_weight(given, X, dtype=np.float64))
+    if (weights < 0.0).any():
+        raise ValueError(f"sample_weight must be >= 0, got {weights.min():g}; 0 leaves a sample out")
+    return weights
+
+
+def relative_weights(sample_weight: Any, class_weight: Any, X: Any, y: np.ndarray) -> np.ndarray:
+    """Return the weights of a fit, scaled so that those above 0 have mean 1: only their ratios count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights = relative_weights([0.02, 0.02, 0.0, 0.04], None, np.zeros((4, 1)), np.array(["a", "b", "b", "b"]))
+    >>> weights.round(2).tolist()
+    [0.75, 0.75, 0.0, 1.5]
+    """
+    weights = weights_of(sample_weight, X)
+    if class_weight is not None:
+        used, weights = weights > 0.0, weights.copy()
+        weights[used] *= compute_sample_weight(class_weight, y[used])
+    largest = float(weights.max(initial=0.0))
+    if largest == 0.0:
+        raise ValueError("sample_weight must have a weight > 0, got zeros only; remove it")
+    scaled = weights / largest
+    return np.asarray(scaled * (np.count_nonzero(scaled) / scaled.sum()))
+
+
+def repetitions(weights: np.ndarray, begin: float = 0.0) -> np.ndarray:
+    """Return how often each sample is shown: floor(W_t) - floor(W_{t-1}), W_t the sum of ``begin`` and weights up to t.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> repetitions(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
+    array([2, 0, 0, 0, 1])
+    """
+    return np.diff(np.floor(begin + np.cumsum(weights) + SUM_ROUNDING).astype(np.int64), prepend=0)
+
+
+class PassOrder:
+    """Order in which passes show samples, each on average as often as its weight says.
+
+    Fractions of weights add up from another start in each pass, so that no sample is favored.
+    """
+
+    def __init__(self, rows: np.ndarray, weights: np.ndarray, random: np.random.RandomState | None) -> None:
+        self.rows, self.weights, self.random = rows, weights, random
+        self.equal = bool((weights[rows] == 1.0).all())
+        self.begin = 0.5
+
+    def next(self) -> np.ndarray:
+        """Return the rows of the next pass, repeated by weight; without ``random`` in their own order."""
+        rows = self.rows if self.random is None else self.random.permutation(self.rows)
+        if self.equal:
+            return rows
+        repeated = np.repeat(rows, repetitions(self.weights[rows], self.begin))
+        self.begin = (self.begin + GOLDEN) % 1.0
+        return repeated if self.random is None else self.random.permutation(repeated)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What is learned, and the order in which passes show it."""
+
+    instances: Experts
+    labels: np.ndarray
+    weights: np.ndarray
+    shuffle: bool
+    random: np.random.RandomState
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Samples with a weight above 0."""
+        return np.flatnonzero(self.weights > 0.0)
+
+    def order(self, rows: np.ndarray) -> PassOrder:
+        """Return the order of passes over these rows."""
+        return PassOrder(
+            rows, self.weights, np.random.RandomState(self.random.randint(2**31)) if self.shuffle else None
+        )
+
+    def numbers(self, rows: np.ndarray, model: ExpertsModel) -> np.ndarray:
+        """Return the labels of these rows as class numbers of the model."""
+        place = {name: number for number, name in enumerate(model.classes)}
+        return np.array([place[name] for name in self.labels[rows].tolist()], np.int32)
+
+    def play(self, model: ExpertsModel, rows: np.ndarray, first: bool) -> tuple[bool, float]:
+        """Show these rows; return whether anything was learned, and the share of mistakes before labels were seen."""
+        trace = model.run(self.instances[rows], self.labels[rows], grow=True, first_pass=first)
+        return bool(trace.changed.any()), float(trace.mistakes[-1]) / len(rows)
+
+
+# -- when to stop -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """When a fit ends, in scikit-learn's terms."""
+
+    max_iter: int
+    tol: float | None
+    early_stopping: bool | str
+    validation_fraction: float
+    n_iter_no_change: int
+    verbose: int
+
+    def check(self) -> None:
+        """Refuse invalid parameters."""
+        whole("max_iter", self.max_iter, 1)
+        whole("n_iter_no_change", self.n_iter_no_change, 1)
+        if self.tol is not None:
+            at_least("tol", self.tol, 0.0)
+        if not (isinstance(self.early_stopping, (bool, np.bool_)) or self.early_stopping == "auto"):
+            raise ValueError(f"early_stopping must be True, False or 'auto', got {self.early_stopping!r}")
+        if not 0.0 < self.validation_fraction < 1.0:
+            raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}; try 0.1")
+
+
+class LossCurve:
+    """Losses so far, and whether they still fall: by more than ``tol``, and by more than chance."""
+
+    def __init__(self, rule: StoppingRule, checks: int = 1) -> None:
+        self.rule, self.checks = rule, checks  # checks in each pass after the first
+        self.losses, self.idle, self.best = list[float](), 0, np.zeros(0)
+
+    @property
+    def passes(self) -> float:
+        """Number of passes so far."""
+        return 1.0 + (len(self.losses) - 1) / self.checks if self.losses else 0.0
+
+    @property
+    def latest_is_best(self) -> bool:
+        """Whether the latest loss is lower than all others."""
+        return self.losses[-1] < min(self.losses[:-1], default=math.inf)
+
+    def add(self, losses: np.ndarray) -> bool:
+        """Add the losses of the samples at one more check; return whether to continue."""
+        rule = self.rule
+        self.losses.append(float(losses.mean()))
+        if rule.verbose:
+            print(f"pass {self.passes:g}: loss {self.losses[-1]:.4f}")
+        if len(self.losses) == 1:
+            self.best = losses
+        elif rule.tol is not None:
+            fall = self.best - losses
+            chance = NOISE * float(fall.std()) / math.sqrt(len(fall))
+            self.idle = 0 if fall.mean() > max(rule.tol, chance) else self.idle + 1
+        if losses.mean() < self.best.mean():
+            self.best = losses
+        return self.idle < rule.n_iter_no_change and self.passes < rule.max_iter
+
+
+class Pilot:
+    """A model that learns all samples but those of one part, which test it."""
+
+    def __init__(self, model: ExpertsModel, samples: Samples, learned: np.ndarray, held_out: np.ndarray) -> None:
+        self.model, self.samples, self.held_out = model, samples, held_out
+        self.order, self.coming = samples.order(learned), learned[:0]
+        self.tested = model.fitted(samples.instances[held_out])
+        self.started = False
+
+    def advance(self, checks: int = 1) -> bool:
+        """Make the first pass, or the part of a pass up to the next check; return whether anything was learned."""
+        if not len(self.coming):
+            self.coming = self.order.next()
+            self.step = -(-len(self.coming) // checks) if self.started else len(self.coming)
+        rows, self.coming = self.coming[: self.step], self.coming[self.step :]
+        learned = self.samples.play(self.model, rows, first=not self.started)[0]
+        self.started = True
+        return learned
+
+    def scores(self) -> np.ndarray:
+        """Return the scores of the held-out samples, in the unit of the model's record."""
+        table = self.model.judge(self.tested, len(self.held_out))[1]
+        return np.asarray(table / self.model.engine.top.unit(self.model.engine))
+
+
+# -- fitting ----------------------------------------------------------------------------------------------------------
+
+
+def foresee(model: ExpertsModel, samples: Samples) -> None:
+    """Let a pool for attributes that has learned nothing settle by some of the samples what it can."""
+    if model.pool is not None:
+        rows = samples.random.permutation(samples.rows)[:LAST]
+        model.pool.foresee(model.fitted(samples.instances[rows]), samples.numbers(rows, model), len(model.classes))
+
+
+def fit(model: ExpertsModel, samples: Samples, rule: StoppingRule) -> tuple[ExpertsModel, int, list[float]]:
+    """Fit until the loss stops falling, and calibrate the probabilities on held-out samples.
+
+    Returns
+    -------
+    ExpertsModel, int, list
+        The fitted model, which may be another one; its passes; and the loss at each check.
+    """
+    model.grow(model.layout, np.unique(samples.labels[samples.rows]).tolist())
+    restart = model.kept() if model.pool is None else None
+    pilots = [] if rule.max_iter == 1 and rule.early_stopping is not True else _pilots(model, samples, rule)
+    if not pilots or rule.early_stopping is False:
+        curve = _fit_all(model, samples, LossCurve(rule))
+        passes = len(curve.losses)
+        if pilots and passes > 1:
+            for _ in range(passes):
+                learned = [pilot.advance() for pilot in pilots]
+                if not any(learned):
+                    break
+            _calibrate(model, samples, pilots, [pilot.scores() for pilot in pilots])
+        return model, passes, curve.losses
+    checks = 1 if pilots[0].model.pool is None or rule.tol is None else CHECKS if len(pilots) == 1 else CHECKS_OF_FEW
+    curve, best, going = LossCurve(rule, checks), pilots[0].model, True
+    while going:
+        learned = [pilot.advance(checks) for pilot in pilots]
+        latest = [pilot.scores() for pilot in pilots]
+        going = curve.add(fit_losses(*_held_out(samples, pilots, latest))) and any(learned)
+        if curve.latest_is_best:
+            passes, scores = math.ceil(curve.passes), latest
+            stored: Callable[[], ExpertsModel] | None = pilots[0].model.kept() if going else None
+    if rule.early_stopping is True or restart is None:
+        best = pilots[0].model if stored is None else stored()
+        if rule.early_stopping is not True:
+            samples.play(best, samples.order(pilots[0].held_out).next(), first=False)
+    else:
+        best = restart()
+        order = samples.order(samples.rows)
+        for number in range(passes):
+            if not samples.play(best, order.next(), first=number == 0)[0]:
+                break
+    _calibrate(best, samples, pilots, scores)
+    return best, passes, curve.losses
+
+
+def _fit_all(model: ExpertsModel, samples: Samples, curve: LossCurve) -> LossCurve:
+    """Make passes over all samples until the mistakes, counted before labels are seen, stop falling."""
+    order, going = samples.order(samples.rows), True
+    while going:
+        learned, mistakes = samples.play(model, order.next(), first=not curve.losses)
+        going = curve.add(np.array([mistakes])) and learned
+    return curve
+
+
+def _pilots(model: ExpertsModel, samples: Samples, rule: StoppingRule) -> list[Pilot]:
+    """Return models that hold out a part of the samples: one a fraction, or of few samples two a half each.
+
+    They are copies, except for the first where it becomes the fitted model.
+    """
+    rows = samples.rows
+    if len(rows) < FEWEST_SAMPLES:
+        if rule.early_stopping is True:
+            raise ValueError(f"early_stopping=True needs {FEWEST_SAMPLES} samples or more, got {len(rows)}; try 'auto'")
+        return []
+    halves = len(rows) < FEW_SAMPLES and rule.early_stopping is not True
+    share = max(rule.validation_fraction, 0.0 if rule.early_stopping is True else FEWEST_HELD_OUT / len(rows))
+    parts = 2 if halves else max(2, round(1.0 / share))
+    mixed = samples.random.permutation(rows)
+    by_class = mixed[np.argsort(samples.labels[mixed], kind="stable")]
+    part = np.empty(len(rows), np.int64)
+    part[np.searchsorted(rows, by_class)] = np.arange(len(rows)) % parts  # stratified
+    if not halves and rule.validation_fraction > 0.5:
+        part = 1 - np.minimum(part, 1)
+    copied, number = rule.early_stopping is False, 2 if halves else 1
+    models = [model.kept()() if copied or place else model for place in range(number)]
+    return [Pilot(copy, samples, rows[part != place], rows[part == place]) for place, copy in enumerate(models)]
+
+
+def _held_out(samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and label numbers of all held-out samples, repeated by weight."""
+    rows = np.concatenate([pilot.held_out for pilot in pilots])
+    order = PassOrder(np.arange(len(rows)), samples.weights[rows], None).next()
+    return np.concatenate(scores)[order], samples.numbers(rows, pilots[0].model)[order]
+
+
+def _calibrate(model: ExpertsModel, samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> None:
+    """Replace the scores in the model's record, which calibrate its probabilities, by those of held-out samples."""
+    table, numbers = _held_out(samples, pilots, scores)
+    order = np.random.RandomState(0).permutation(len(numbers))  # the ring keeps the last ones
+    model.record.counts[JUDGED] = 0
+    keep_table(model.record, np.ascontiguousarray(table[order]), numbers[order], table.shape[1])
