@@ -66,27 +66,3 @@ WHOLE = ["naive-bayes", "recent-label", "robust-softmax(0.1)", "softmax"]
 POOLS = ["attributes", "auto", "votes"]
 
 ALL = [*RULES, *AVERAGES, *RECYCLED, *VOTED, *COMBINED, *SPARING, *PAPERS, *WHOLE, *POOLS]
-
-# One of each kind, where a face is at stake rather than the rules.
-SOME = [
-    "perceptron",
-    "winnow(1.2)",
-    "alma(2)",
-    "arow",
-    "A-arow",
-    "A(scale=max, fade=True)-winnow(1.1)",
-    "R-perceptron",
-    "AR-winnow(1.2)",
-    "VA-pa",
-    "VR-alma(2)",
-    "combine(perceptron, A-winnow(1.1), alma(2))",
-    "combine(perceptron, AR-winnow(1.1), arow, how=weighted)",
-    "stack(perceptron, winnow(1.1), fusion=winnow(1.05))",
-    "vr-combine",
-    "naive-bayes",
-    "recent-label",
-    "softmax",
-    "attributes",
-    "auto",
-]
-FEW = ["perceptron", "A-arow", "AR-winnow(1.2)", "combine(perceptron, A-winnow(1.1), alma(2))", "vr-combine", "auto"]

@@ -15,7 +15,6 @@ from golden import streams
 from golden.record import by_name, case, digest
 from linmax.cli import main
 
-FACES = ["cli"]
 TIMES = ("seconds", "trials_per_second", "version", "rows_per_second")
 
 

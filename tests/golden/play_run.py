@@ -1,4 +1,4 @@
-"""`linmax.run` and the machine that it leaves behind."""
+"""Results of `linmax.run` for every learner, on each kind of instance: they agree on all processors."""
 
 from __future__ import annotations
 
@@ -8,28 +8,26 @@ import linmax
 from golden import learners, streams
 from golden.record import answers, case, digest, sample
 
-FACES = ["run-votes", "run-scores", "run-dense", "run-sparse", "run-mixed", "run-options", "run-going-on"]
 
-
-def told(trace: Any, instances: Any, labels: Any) -> dict[str, Any]:
-    """What a trace and its machine hold."""
-    machine = trace.model
+def result_of(trace: Any, instances: Any, labels: Any) -> dict[str, Any]:
+    """Results of a run and the state of its model."""
+    model = trace.model
     found = answers(trace.predictions.tolist(), [*labels] * trace.passes)
     found |= {
-        "trials": machine.trials,
-        "updates": machine.updates,
-        "recycled": machine.recycled,
+        "trials": model.trials,
+        "updates": model.updates,
+        "recycled": model.recycled,
         "changed": digest(trace.changed.tolist()),
         "epochs": trace.passes,
         "consistent": trace.consistent,
-        "classes": machine.classes,
-        "known": len(machine.known),
-        "predicted": digest(machine.predict(instances).tolist()),
-        "scores": sample(machine.scores(instances)),
-        "members": [[member.name, member.mistakes] for member in machine.members][:4],
+        "classes": model.classes,
+        "known": len(model.known),
+        "predicted": digest(model.predict(instances).tolist()),
+        "scores": sample(model.scores(instances)),
+        "members": [[member.name, member.mistakes] for member in model.members][:4],
     }
     try:
-        weights = machine.weights.arrays
+        weights = model.weights.arrays
     except ValueError:  # no single weight vector
         return found
     found["weights"] = sample(weights.flat)
@@ -74,11 +72,6 @@ def mixed_given() -> tuple[Any, list[str]]:
     ), given.labels
 
 
-def by_dicts() -> tuple[Any, list[str]]:
-    rows, labels = streams.counts()
-    return linmax.experts(attributes=rows, thresholds=False), labels
-
-
 GIVEN = {
     "run-votes": votes_given,
     "run-scores": scores_given,
@@ -88,13 +81,9 @@ GIVEN = {
 }
 
 
-def play(given: Any, learner: str, **options: Any) -> dict[str, Any]:
+def play(given: Any, learner: str) -> dict[str, Any]:
     instances, labels = given()
-    trace = linmax.run(learner, instances, labels, **options)
-    found = told(trace, instances, labels)
-    if trace.margins is not None:
-        found["margins"] = sample(trace.margins)
-    return found
+    return result_of(linmax.run(learner, instances, labels), instances, labels)
 
 
 for face, given in GIVEN.items():
@@ -102,69 +91,3 @@ for face, given in GIVEN.items():
         counted = face == "run-dense" and "naive-bayes" in learner
         small = learner in ("perceptron", "winnow(1.2)", "alma(2)", "A-arow")
         case(face, learner, play, positive_given if counted else given, learner, small=small)
-
-
-def option(given: Any, learner: str, options: dict[str, Any]) -> dict[str, Any]:
-    return play(given, learner, **options)
-
-
-OPTIONS: list[tuple[str, Any, dict[str, Any]]] = [
-    ("discover-votes", votes_given, {"discover": True}),
-    ("discover-dense", dense_given, {"discover": True}),
-    ("discover-sparse", sparse_given, {"discover": True}),
-    ("passes-dense", dense_given, {"passes": 4}),
-    ("passes-votes", votes_given, {"passes": 3}),
-    ("largest-scores", scores_given, {"tie": "largest"}),
-    ("no-update-on-tie-sparse", sparse_given, {"update_on_tie": False}),
-    ("dicts", by_dicts, {}),
-]
-for name, given, options in OPTIONS:
-    for learner in learners.SOME:
-        case("run-options", f"{name}-{learner}", option, given, learner, options)
-for learner in ("perceptron", "winnow(1.2)", "alma(2)", "arow", "R-perceptron"):
-    case("run-options", f"margins-{learner}", option, dense_given, learner, {"margins": True})
-
-
-def shaped(learner: str, kind: str) -> dict[str, Any]:
-    """Instances with copies: negated, split, by a side column, scaled."""
-    given = streams.votes()
-    table, labels = streams.dense()
-    blocks: dict[str, Any] = {
-        "negated": {"votes": given.votes, "negated": True},
-        "split": {"votes": given.votes, "split": "all"},
-        "by": {"votes": given.votes, "by": given.subjects},
-        "scaled": {"attributes": 7.0 * table, "scale": "max"},
-        "bare": {"attributes": table, "thresholds": False},
-    }
-    instances = linmax.experts(**blocks[kind], classes=streams.CLASSES)
-    right = labels if "attributes" in blocks[kind] else given.labels
-    return told(linmax.run(learner, instances, right), instances, right)
-
-
-for kind in ("negated", "split", "by", "scaled", "bare"):
-    for learner in ("perceptron", "winnow(1.2)", "AR-winnow(1.2)", "A-arow", "auto"):
-        case("run-options", f"{kind}-{learner}", shaped, learner, kind)
-
-
-def going_on(learner: str, kind: str) -> dict[str, Any]:
-    """A machine that goes on, with voters, attributes and a class that join."""
-    given = streams.votes()
-    rows, names = streams.counts()
-    if kind == "votes":
-        early = [[None if vote == "oak" else vote for vote in row[:4]] for row in given.votes]
-        labels = [label if label != "oak" else "elm" for label in given.labels]
-        first, rest = linmax.experts(votes=early[:80]), linmax.experts(votes=given.votes[80:])
-        right = [labels[:80], given.labels[80:]]
-    else:
-        labels = [label if label != "oak" else "elm" for label in names]
-        first = linmax.experts(attributes=rows[:80])
-        rest = linmax.experts(attributes=rows[80:], vocabulary=first.vocabulary)
-        right = [labels[:80], names[80:]]
-    begun = linmax.run(learner, first, right[0])
-    trace = begun.model.run(rest, right[1], grow=True)
-    return {"first": answers(begun.predictions.tolist(), right[0]), **told(trace, rest, right[1])}
-
-
-for kind in ("votes", "dicts"):
-    for learner in learners.SOME:
-        case("run-going-on", f"{kind}-{learner}", going_on, learner, kind)

@@ -43,7 +43,6 @@ class Case:
     play: Callable[[], dict[str, Any]]
     rounding: float = ROUNDING
     small: bool = False  # fast enough without a compiler
-    needs: str | None = None  # a module that may be missing
 
     def result(self) -> dict[str, Any]:
         """What comes out; a refusal is a result too."""

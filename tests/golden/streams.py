@@ -123,14 +123,6 @@ def csr(rows: list[dict[str, float]]) -> sparse.csr_array:
     return sparse.csr_array((values, columns, indptr), shape=(len(rows), len(WORDS)))
 
 
-def halves(trials: int = TRIALS, seed: int = 5) -> tuple[np.ndarray, list[int]]:
-    """Attributes 0 and 1 and two labels: whether one of the first two is 1, with a little noise."""
-    random = chance(seed, trials, WIDTH + 1)
-    table = (random[:, :WIDTH] < 0.35).astype(float)
-    labels = [int(row[:2].any()) for row in table]
-    return table, [1 - y if row[-1] < 0.05 else y for row, y in zip(random, labels, strict=True)]
-
-
 # -- lines of files ------------------------------------------------------------------------------------------------
 
 

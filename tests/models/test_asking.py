@@ -355,7 +355,7 @@ def test_what_is_said_so_far_is_read_as_in_predict():
         assert bool(told) is isinstance(said, str)
     with pytest.raises(TypeError, match=r"\[1\] of 'anna' is not hashable; a vote is one class"):
         learner.ask({"anna": [1]})
-    with pytest.raises(TypeError, match=r"votes: \[1\] of 'anna' is not one vote"):
+    with pytest.raises(TypeError, match=r"votes: \[1\] of 'anna' is not hashable"):
         fusion.ask({"anna": [1]})
 
 

@@ -358,6 +358,6 @@ def test_sets_of_a_model_that_did_not_keep_what_they_need_are_refused() -> None:
     learner.learn(candidates=["a", "b"], votes={"v": "a"}, label="b")
     model = learner.model
     model.record = model.record._replace(gaps=np.zeros(0), levels=np.zeros(0))  # as it was saved formerly
-    with pytest.raises(ValueError, match="has not kept what prediction sets need"):
+    with pytest.raises(ValueError, match="prediction sets need the scores of every trial"):
         learner.predict_set(candidates=["x", "y"], votes={"v": "x"})
     assert sum(learner.predict_proba(candidates=["x", "y"], votes={"v": "x"}).values()) == pytest.approx(1.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax.models.reliability import reliability
+from linmax.models.calibration import reliability
 
 
 def test_true_probabilities_are_off_by_chance_alone() -> None:

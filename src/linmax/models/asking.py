@@ -7,7 +7,7 @@ none; `asked`: which voters were queried) and get back the index of a voter. Thr
 - `Few` is a chain of models, each of the first voters to be asked, fitted to their votes alone. It decides when the
   answer leads by enough, and answers and learns the trials in which only its voters were asked.
 - `Question` tests whether the remaining voters can still change the answer of the model of all voters (``tolerance=0``
-  for one weight vector, and side columns).
+  for one weight vector).
 
 The tolerance and the costs last asked with are stored (`Asking.choose`). Apart from that a question changes nothing:
 the same trials in the same order leave the same state, whether anybody asked in between or not.
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numba import types
@@ -33,9 +33,11 @@ from linmax.engine.engine import Engine, Settings
 from linmax.engine.record import latest
 from linmax.jit.compiling import kernel
 from linmax.models.experts_model import ExpertsModel
+from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model
 from linmax.util.checks import finite
 from linmax.util.draws import drawn
+from linmax.util.names import apart
 
 __all__ = [
     "EXPLORE",
@@ -51,7 +53,7 @@ __all__ = [
     "Simulation",
     "VoterPanels",
     "add_class",
-    "order_by_worth",
+    "asked_among",
     "panel_of",
     "read_costs",
     "read_share",
@@ -61,30 +63,30 @@ __all__ = [
 
 TOLERANCE = 0.002  # accuracy that may be given up, by default
 EXPLORE = 0.05  # share of instances at which a voter from outside the panel is asked as well
-STALE = 0.1  # growth of the trials after which panels are compared again
+STALE = 0.1  # growth of the trials after which the few are chosen again
 TRIED = 8.0  # recent questions after which a voter that is more accurate than the panel may join it
 GAIN_ERRORS = 1.0  # standard errors by which it must be more accurate; one that joins by chance leaves again
 OCCASION, OUTSIDER = 1, 4  # streams of draws
 ALL_SIZES_TRIED = 12  # voters up to which every panel size is compared
 COMPARED_TRIALS = 1000  # trials on which panels are compared
+WARM_UP = 5  # the first of this many parts of them does not count
 LEAST_SHARE = 1e-12  # smallest probability whose logarithm is taken
 AGREEMENT = 0.3  # extra worth of a voter of positive weight, which usually votes for the answer
-AGAINST = 0.5  # side columns: share of the remaining weight that may vote against the answer
-FURTHER = 2  # side columns: voters beyond a sufficient panel that may be asked
 NEW_CLASS = object()  # stands for a class that no vote has named yet
 
 RECENT_TRIALS = 2000  # trials kept
-FIRST_ROOM = 64  # trials allocated at first
 FEWEST_COMPARED = 50  # trials needed to choose a panel
-FORGET = 0.97  # factor on a voter's record each time it is asked
-FADE = 0.998  # factor on all records at each trial that is not kept, so that old records of rare voters lose weight
+FORGET = 0.97  # factor on a voter's counts each time it is asked
+FADE = 0.998  # factor on all counts at each trial that is not kept, so that old records of rare voters lose weight
 PACE = 0.05  # at which the usual number of voters asked is updated
-RIGHT, ASKED = 0, 1  # rows of `Recent.lately`
-NEXT, SIZE, PASSED = range(3)  # entries of `Recent.marks`
+RIGHT, ASKED = 0, 1  # rows of `Recent.recent`
+SEEN, KEPT, PASSED = range(3)  # entries of `Recent.numbers`
 
 CHEAPEST, DEAREST = 1e-7, 1.0  # prices of a call, in accuracy
 HALVINGS = 25  # of the range of their logarithms
 WORTH = 2.5  # tolerances that a call should gain
+
+Rows = tuple[np.ndarray, np.ndarray]  # votes by class number, -1 for none, and labels
 
 
 # -- checked arguments --------------------------------------------------------------------------------------------
@@ -102,20 +104,35 @@ def read_costs(costs: Any, voters: Sequence[Any]) -> np.ndarray:
     if len(costs) > len(voters):
         unknown = next(name for name in costs if name not in voters)
         raise ValueError(f"costs: {unknown!r} is not a known voter; the voters are {', '.join(map(str, voters))}")
-    found = np.array([finite(f"costs of {name!r}", costs[name]) for name in voters])
-    if (found < 0.0).any():
-        at = int(np.argmax(found < 0.0))
-        raise ValueError(f"costs of {voters[at]!r} must be >= 0, got {found[at]:g}")
-    return found
+    prices = np.array([finite(f"costs of {name!r}", costs[name]) for name in voters])
+    if (prices < 0.0).any():
+        at = int(np.argmax(prices < 0.0))
+        raise ValueError(f"costs of {voters[at]!r} must be >= 0, got {prices[at]:g}")
+    return prices
 
 
 def read_share(name: str, value: Any) -> float:
-    """A number from 0 to 1."""
+    """Return a number from 0 to 1, checked."""
     number = finite(name, value)
     if not 0.0 <= number <= 1.0:
         advice = EXPLORE if name == "explore" else TOLERANCE
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}; try {advice}")
     return number
+
+
+def asked_among(votes: Any, voters: Sequence[Any], others: Collection[Any] = ()) -> np.ndarray:
+    """Return which voters these votes are of, checked; ``others`` may stand among them."""
+    if not isinstance(votes, Mapping):
+        raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
+    place, asked = {name: i for i, name in enumerate(voters)}, np.zeros(len(voters), bool)
+    for name, vote in votes.items():
+        if vote.__hash__ is None:
+            raise TypeError(f"votes: {vote!r} of {name!r} is not hashable; a vote is one class")
+        if name in place:
+            asked[place[name]] = True
+        elif name not in others:
+            raise ValueError(f"votes: {name!r} is not a known voter; the voters are {', '.join(map(str, voters))}")
+    return asked
 
 
 class Choice(NamedTuple):
@@ -139,158 +156,138 @@ class Choice(NamedTuple):
 # -- recent trials ------------------------------------------------------------------------------------------------
 
 
-@kernel(types.void(LabelTable, Labels, types.boolean[:, ::1], LabelTable, Labels, Indices, Vector, Matrix, Indices))
-def keep_trials(
+@kernel(types.void(LabelTable, Labels, types.boolean[:, ::1], Indices, Vector, Matrix, Indices, types.boolean[::1]))
+def count_asked(
     votes: np.ndarray,
     labels: np.ndarray,
     asked: np.ndarray,
-    kept: np.ndarray,
-    kept_labels: np.ndarray,
-    marks: np.ndarray,
+    numbers: np.ndarray,
     usual: np.ndarray,
-    lately: np.ndarray,
+    recent: np.ndarray,
     ever: np.ndarray,
+    kept: np.ndarray,
 ) -> None:
-    """Count right votes, and keep the trials in which voters were asked as usual."""
-    voters = votes.shape[1]
+    """Count right votes, and mark the trials in which voters were asked as usual: they are to be kept."""
     for t in range(labels.size):
         count = 0
-        for i in range(voters):
+        for i in range(votes.shape[1]):
             if asked[t, i]:
                 count += 1
                 ever[i] += 1
-                lately[RIGHT, i] = FORGET * lately[RIGHT, i] + (votes[t, i] == labels[t])
-                lately[ASKED, i] = FORGET * lately[ASKED, i] + 1.0
-        if marks[SIZE] and 2 * count < usual[0] and marks[PASSED] < RECENT_TRIALS:
-            marks[PASSED] += 1
-            continue
-        usual[0] += (count - usual[0]) * (PACE if usual[0] else 1.0)
-        place = marks[NEXT]
-        kept_labels[place] = labels[t]
-        for i in range(kept.shape[1]):
-            kept[place, i] = votes[t, i] if i < voters else -1
-        marks[NEXT] = (place + 1) % RECENT_TRIALS
-        marks[SIZE] = min(RECENT_TRIALS, marks[SIZE] + 1)
-        marks[PASSED] = 0
+                recent[RIGHT, i] = FORGET * recent[RIGHT, i] + (votes[t, i] == labels[t])
+                recent[ASKED, i] = FORGET * recent[ASKED, i] + 1.0
+        kept[t] = not numbers[KEPT] or 2 * count >= usual[0] or numbers[PASSED] >= RECENT_TRIALS
+        if kept[t]:
+            usual[0] += (count - usual[0]) * (PACE if usual[0] else 1.0)
+            numbers[KEPT] += 1
+            numbers[PASSED] = 0
+        else:
+            numbers[PASSED] += 1
 
 
 class Recent:
-    """A ring of trials in which voters were asked as usual, and the recent accuracy of each voter.
+    """The latest trials in which voters were asked as usual, and the recent accuracy of each voter.
 
-    Votes and labels are the numbers of classes; -1 is silence. A trial in which fewer than half
-    the usual number of voters were asked is passed over; unless all have been so for long. Who is asked and abstains is
-    not right.
+    Votes and labels are class numbers; -1 is an abstention. A trial in which fewer than half the usual number of voters
+    were asked is not kept, unless that has been so for long. A voter that was asked and abstained is not right.
     """
 
     def __init__(self, voters: int = 0) -> None:
-        self.votes = np.full((0, voters), -1, np.int32)
-        self.labels = np.zeros(0, np.int32)
-        self.marks = np.zeros(3, np.int64)  # where the next trial goes, how many there are, passed over since
-        self.usual = np.zeros(1)  # how many are asked in a trial
-        self.lately = np.zeros((2, voters))
+        self.kept = KeptTrials(RECENT_TRIALS)
+        self.numbers = np.zeros(3, np.int64)  # trials counted, those kept, and those passed over since
+        self.usual = np.zeros(1)  # how many voters are asked in a trial
+        self.recent = np.zeros((2, voters))
         self.ever = np.zeros(voters, np.int64)  # how often each voter was asked
-        self.told = 0  # trials counted, kept or not
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """State arrays by name."""
-        size = int(self.marks[SIZE])
-        return {
-            "votes": self.votes[:size],
-            "labels": self.labels[:size],
-            "marks": self.marks,
-            "usual": self.usual,
-            "lately": self.lately,
-            "ever": self.ever,
-            "told": np.array([self.told]),
-        }
+        counts = {name: getattr(self, name) for name in ("numbers", "usual", "recent", "ever")}
+        return counts | {f"kept.{name}": array for name, array in self.kept.arrays.items()}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, np.ndarray]) -> Recent:
+    def restored(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Restore from `arrays`."""
-        found = cls()
+        recent, kept = cls(), {}
         for name, array in arrays.items():
-            setattr(found, name, int(array[0]) if name == "told" else array.copy())
-        return found
+            if name.startswith("kept."):
+                kept[name.removeprefix("kept.")] = array
+            else:
+                setattr(recent, name, array.copy())
+        recent.kept = KeptTrials.restored(kept) if kept else recent.kept
+        return recent
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[Recent, np.ndarray, np.ndarray]], voters: int) -> Recent:
+    def joined(cls, parts: Sequence[tuple[Recent, np.ndarray, np.ndarray]], voters: int, trials: int) -> Self:
         """Join the latest trials of several, equally many of each, given the places of its voters and classes."""
-        found = cls(voters)
+        whole = cls(voters)
         for recent, there, classes in parts:
             votes, labels = (rows[-(RECENT_TRIALS // len(parts)) :] for rows in recent.rows())
             table = np.full((len(votes), voters), -1, np.int32)
             table[:, there[: votes.shape[1]]] = np.append(classes, -1)[votes]
-            found.add(table, classes[labels], np.ones(table.shape, bool))
-        found.lately[:] = 0.0
-        found.ever[:] = 0
-        found.told = sum(recent.told for recent, _, _ in parts)
+            whole.add(table, classes[labels], np.ones(table.shape, bool))
+        whole.recent[:], whole.ever[:], whole.numbers[SEEN] = 0.0, 0, trials
         for recent, there, _ in parts:
-            found.lately[:, there[: recent.lately.shape[1]]] += recent.lately
-            found.ever[there[: len(recent.ever)]] += recent.ever
-        return found
+            whole.recent[:, there[: recent.recent.shape[1]]] += recent.recent
+            whole.ever[there[: len(recent.ever)]] += recent.ever
+        return whole
+
+    @property
+    def trials(self) -> int:
+        """Trials counted, kept or not."""
+        return int(self.numbers[SEEN])
+
+    @property
+    def enough(self) -> bool:
+        """True if there are enough trials to choose a few of the voters."""
+        return bool(self.numbers[KEPT] >= FEWEST_COMPARED)
 
     def add(self, votes: np.ndarray, labels: np.ndarray, asked: np.ndarray) -> None:
         """Add trials; voters may have joined at the right."""
         if not len(labels):
             return
         self._widen(votes.shape[1])
-        self._make_room(len(labels))
-        self.told += len(labels)
-        keep_trials(
-            np.ascontiguousarray(votes, np.int32), np.ascontiguousarray(labels, np.int32), np.ascontiguousarray(asked),
-            self.votes, self.labels, self.marks, self.usual, self.lately, self.ever,
-        )  # fmt: skip
-
-    def _widen(self, voters: int) -> None:
-        missing = voters - self.votes.shape[1]
-        if missing > 0:
-            self.votes = np.pad(self.votes, ((0, 0), (0, missing)), constant_values=-1)
-            self.lately = np.pad(self.lately, ((0, 0), (0, missing)))
-            self.ever = np.pad(self.ever, (0, missing))
-
-    def _make_room(self, trials: int) -> None:
-        """Allocate rows for more trials, up to `RECENT_TRIALS`."""
-        there, wanted = len(self.labels), min(RECENT_TRIALS, int(self.marks[SIZE]) + trials)
-        if wanted > there:
-            more = min(RECENT_TRIALS, max(wanted, 2 * there, FIRST_ROOM)) - there
-            self.votes = np.pad(self.votes, ((0, more), (0, 0)), constant_values=-1)
-            self.labels = np.pad(self.labels, (0, more))
+        self.numbers[SEEN] += len(labels)
+        votes, labels = np.ascontiguousarray(votes, np.int32), np.ascontiguousarray(labels, np.int32)
+        kept = np.zeros(len(labels), bool)
+        counts = self.numbers, self.usual, self.recent, self.ever
+        count_asked(votes, labels, np.ascontiguousarray(asked), *counts, kept)
+        if kept.any():
+            self.kept.add(votes=votes[kept], labels=labels[kept])
 
     def note(self, votes: np.ndarray, asked: np.ndarray, label: int) -> None:
         """Count right votes in one trial that is not kept."""
         self._widen(len(votes))
         there = np.flatnonzero(asked)
-        self.told += 1
-        self.lately *= FADE
-        self.lately[:, there] *= FORGET
-        self.lately[RIGHT, there] += votes[there] == label
-        self.lately[ASKED, there] += 1.0
+        self.numbers[SEEN] += 1
+        self.recent *= FADE
+        self.recent[:, there] *= FORGET
+        self.recent[RIGHT, there] += votes[there] == label
+        self.recent[ASKED, there] += 1.0
         self.ever[there] += 1
 
-    @property
-    def enough(self) -> bool:
-        """True if there are enough trials to choose a few of the voters."""
-        return bool(self.marks[SIZE] >= FEWEST_COMPARED)
+    def _widen(self, voters: int) -> None:
+        missing = voters - len(self.ever)
+        if missing > 0:
+            self.recent = np.pad(self.recent, ((0, 0), (0, missing)))
+            self.ever = np.pad(self.ever, (0, missing))
 
-    def rows(self, voters: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, voters: int = 0) -> Rows:
         """Return votes, padded to ``voters`` columns, and labels, the oldest first."""
-        size = int(self.marks[SIZE])
-        order = (int(self.marks[NEXT]) - size + np.arange(size)) % RECENT_TRIALS
-        missing = max(0, voters - self.votes.shape[1])
-        return np.pad(self.votes[order], ((0, 0), (0, missing)), constant_values=-1), self.labels[order]
+        if not len(self.kept):
+            return np.full((0, voters), -1, np.int32), np.zeros(0, np.int32)
+        votes = self.kept["votes"]
+        missing = max(0, voters - votes.shape[1])
+        return np.pad(votes, ((0, 0), (0, missing)), constant_values=-1), self.kept["labels"]
 
-    def heard_lately(self, voters: int) -> np.ndarray:
+    def counts(self, voters: int) -> np.ndarray:
         """Return (2, voters) decayed counts: right votes of each voter, and how often it was asked."""
-        return np.pad(self.lately, ((0, 0), (0, max(0, voters - self.lately.shape[1]))))
+        self._widen(voters)
+        return self.recent
 
-    def asked_ever(self, voters: int) -> np.ndarray:
-        """Return how often each voter has been asked."""
-        return np.pad(self.ever, (0, max(0, voters - len(self.ever))))
-
-    def accuracy_lately(self, voters: int = 0) -> np.ndarray:
+    def accuracy(self, voters: int = 0) -> np.ndarray:
         """Return the recent accuracy of each voter, smoothed toward 1/2."""
-        right, asked = self.heard_lately(voters)
+        right, asked = self.counts(voters)
         return np.asarray((right + 1.0) / (asked + 2.0))
 
 
@@ -329,7 +326,9 @@ class VoterPanels:
 
     def enough(self, tolerance: float = 0.002) -> PanelLine:
         """Return the smallest panel that gives up no more than ``tolerance``, estimated on these trials."""
-        return self.lines[enough(self.lines, tolerance)]
+        best = min(line.behind for line in self.lines)
+        near = (line for line in self.lines if line.behind - best <= tolerance + line.error)
+        return next(near, self.lines[-1])
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain numbers and text, ready for JSON."""
@@ -345,12 +344,12 @@ class VoterPanels:
         return "\n".join([f"  m  right  {'cost':>10}  and this one ({self.trials} trials)", *rows])
 
 
-def numbers_tried(n: int) -> list[int]:
+def sizes_tried(n: int) -> list[int]:
     """Return the panel sizes compared: every size up to `ALL_SIZES_TRIED`, then some, and n."""
     return sorted({*range(1, min(ALL_SIZES_TRIED, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
 
 
-def latest_rows(rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def latest_rows(rows: Rows) -> Rows:
     """Return the latest `COMPARED_TRIALS` votes and labels; raise ValueError if there are fewer than two."""
     votes, labels = (block[-COMPARED_TRIALS:] for block in rows)
     if len(labels) < 2:
@@ -360,50 +359,54 @@ def latest_rows(rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.nda
     return votes, labels
 
 
-def panel_of(
-    learner: Any,
-    rows: tuple[np.ndarray, np.ndarray],
-    order: np.ndarray,
-    costs: np.ndarray,
-    names: Sequence[Any],
-    thresholds: bool,
-) -> VoterPanels:
-    """Run a new learner, with thresholds or without, on the votes of the first m voters in this order."""
+class PanelFit(NamedTuple):
+    """A model of some voters, and its answers to the trials before it saw each label: right or not, probabilities."""
+
+    model: ExpertsModel
+    right: np.ndarray
+    shares: np.ndarray  # of the latest trials, where there are very many classes
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Fits models like one of all voters to the votes of some; it does not follow that model as it learns.
+
+    By what was learned from a trial itself, a few would look better at it than they are at others: the answers are
+    those before each label.
+    """
+
+    learner: Any
+    classes: tuple[Any, ...]
+    settings: Settings
+    thresholds: bool
+
+    @classmethod
+    def like(cls, whole: Model) -> Self:
+        """Return what fits models like this one."""
+        settings = Settings(whole.engine.settings.largest, whole.engine.settings.update_on_tie)
+        return cls(whole.learner, tuple(whole.classes), settings, bool(whole.layout.constant))
+
+    def __call__(self, votes: np.ndarray, labels: np.ndarray) -> PanelFit:
+        """Fit a model to these trials."""
+        instances = _experts(votes, self.classes, self.thresholds)
+        model = ExpertsModel(self.learner, instances.layout, self.classes, self.settings).follow()
+        names = np.array([self.classes[place] for place in labels.tolist()], dtype=object)
+        wrong = model.run(instances, names).wrong
+        return PanelFit(model, ~wrong, model.own_probabilities(latest(model.record)[0]))
+
+
+def panel_of(fit: Fitter, rows: Rows, order: np.ndarray, costs: np.ndarray, names: Sequence[Any]) -> VoterPanels:
+    """Compare panels of the first m voters in this order, each fitted alone."""
     votes, labels = latest_rows(rows)
-    size, n = len(labels), len(order)
-    numbers = numbers_tried(n)
-    right = {m: _right(learner, votes[:, order[:m]], labels, thresholds) for m in numbers}
-    late = slice(size // 5, None)  # after a warm-up
+    sizes, late = sizes_tried(len(order)), slice(len(labels) // WARM_UP, None)
+    right = [fit(votes[:, order[:size]], labels).right[late].astype(float) for size in sizes]
     lines = []
-    for m in numbers:
-        behind = right[n][late].astype(float) - right[m][late]
+    for size, own in zip(sizes, right, strict=True):
+        behind, chosen = right[-1] - own, order[:size]
         error = float(behind.std() / math.sqrt(len(behind)))
-        chosen = order[:m]
-        lines.append(
-            PanelLine(
-                tuple(names[i] for i in chosen),
-                float(costs[chosen].sum()),
-                float(right[m][late].mean()),
-                float(behind.mean()),
-                error,
-            )
-        )
-    return VoterPanels(tuple(lines), size - size // 5)
-
-
-def _right(learner: Any, votes: np.ndarray, labels: np.ndarray, thresholds: bool) -> np.ndarray:
-    k = int(max(votes.max(initial=0), labels.max(initial=0))) + 1
-    instances = experts(votes=votes.astype(np.int32), classes=range(max(k, 2)), abstain=-1, thresholds=thresholds)
-    model = ExpertsModel(learner, instances.layout, list(range(max(k, 2))), Settings())
-    return ~model.run(instances, labels.astype(np.int64)).wrong
-
-
-def enough(lines: Sequence[PanelLine], tolerance: float) -> int:
-    """Return the first line that is behind the best by no more than the tolerance and one standard error."""
-    best = min(line.behind for line in lines)
-    return next(
-        i for i, line in enumerate(lines) if line.behind - best <= tolerance + line.error or i + 1 == len(lines)
-    )
+        figures = float(costs[chosen].sum()), float(own.mean()), float(behind.mean()), error
+        lines.append(PanelLine(tuple(names[i] for i in chosen), *figures))
+    return VoterPanels(tuple(lines), len(right[-1]))
 
 
 # -- when to stop -------------------------------------------------------------------------------------------------
@@ -498,19 +501,18 @@ class Few:
         costs: np.ndarray,
         choice: list[Any],
         whole: Model,
-        rows: tuple[np.ndarray, np.ndarray],
+        rows: Rows,
     ) -> Few:
-        """Fit models like the one of all voters to these trials, seen through the votes of the first voters alone."""
+        """Fit models like the one of all voters to these trials, each to the votes of the first voters alone."""
         votes, labels = latest_rows(rows)
-        votes = np.pad(votes, ((0, 0), (0, whole.layout.voters - votes.shape[1])), constant_values=-1)
-        given = np.array([whole.classes[place] for place in labels.tolist()], dtype=object)
         tolerance, members = float(choice[0]), list(order)
-        sizes, of_all = numbers_tried(len(members)), _fitted(whole, votes, given)[1]
+        sizes, fit = sizes_tried(len(members)), Fitter.like(whole)
+        of_all = fit(votes, labels).shares
         models: list[ExpertsModel] = []
         leads, losses = np.zeros((len(of_all), len(sizes))), np.zeros((len(of_all), len(sizes)))
-        late = slice(len(of_all) // 5, None)  # after a warm-up
+        late = slice(len(of_all) // WARM_UP, None)
         for step, size in enumerate(sizes):
-            model, shares = _fitted(whole, votes[:, members[:size]], given)
+            model, _, shares = fit(votes[:, members[:size]], labels)
             leads[:, step], losses[:, step] = _leads(shares), _given_up(of_all, shares)
             models.append(model)
             if size >= ALL_SIZES_TRIED and losses[late, step].mean() <= tolerance:
@@ -552,7 +554,7 @@ class Few:
         size = int(np.argmin(heard))
         if size in self.sizes:
             step = self.sizes.index(size)
-            if judged(self.models[step], votes[None, self.columns(step)])[1][0] >= self.leads[step]:
+            if leads_of(self.models[step], votes[None, self.columns(step)])[0] >= self.leads[step]:
                 return None
         return self.members[size]
 
@@ -583,12 +585,10 @@ class Few:
         return predicted
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Plain data and arrays."""
-        description: dict[str, Any] = {
-            name: getattr(self, name) for name in ("members", "sizes", "joined", "risen", "choice", "trials")
-        }
-        arrays, headers = {"leads": self.leads}, []
-        for step, model in enumerate(self.models):
+        """Return plain data and arrays."""
+        description = {part.name: getattr(self, part.name) for part in fields(self)}
+        arrays, headers = {"leads": description.pop("leads")}, []
+        for step, model in enumerate(description.pop("models")):
             header, own = model.state()
             headers.append(header)
             arrays |= {f"{step}.{name}": array for name, array in own.items()}
@@ -597,30 +597,16 @@ class Few:
     @classmethod
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Few:
         """Restore from `state`."""
-        blocks: list[dict[str, np.ndarray]] = [{} for _ in description["models"]]
-        for name, array in arrays.items():
-            step, _, rest = name.partition(".")
-            if rest:
-                blocks[int(step)][rest] = array
+        blocks = apart(arrays)
         models = [
-            ExpertsModel.from_state(header, own) for header, own in zip(description["models"], blocks, strict=True)
+            ExpertsModel.from_state(header, blocks[str(step)]) for step, header in enumerate(description["models"])
         ]
-        return cls(
-            members=list(description["members"]),
-            sizes=list(description["sizes"]),
-            leads=arrays["leads"].copy(),
-            models=models,
-            joined=list(description["joined"]),
-            risen=list(description["risen"]),
-            choice=list(description["choice"]),
-            trials=description["trials"],
-        )
+        return cls(**deepcopy({**description, "models": []}) | {"models": models, "leads": arrays["leads"].copy()})
 
 
-def judged(model: Model, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class numbers predicted for rows of votes, and their leads."""
-    answers, table = model.engine.judge(_instances(model, votes), len(votes))
-    return answers, _leads(model.own_probabilities(table))
+def leads_of(model: Model, votes: np.ndarray) -> np.ndarray:
+    """Return by how much the answer of a model leads for rows of votes."""
+    return _leads(model.own_probabilities(model.engine.judge(_instances(model, votes), len(votes))[1]))
 
 
 def _leads(shares: np.ndarray) -> np.ndarray:
@@ -635,20 +621,6 @@ def _given_up(of_all: np.ndarray, of_few: np.ndarray) -> np.ndarray:
     """Return the probability of the answer of all voters less that of the answer of a few, both as all see it."""
     trials = np.arange(len(of_all))
     return np.asarray(of_all.max(axis=1) - of_all[trials, of_few.argmax(axis=1)])
-
-
-def _fitted(whole: Model, votes: np.ndarray, labels: np.ndarray) -> tuple[ExpertsModel, np.ndarray]:
-    """Fit a model like the whole one to these trials; return it and its probabilities before it saw each label.
-
-    By what was learned from a trial itself, a few would look better at it than they are at others. Where there are very
-    many classes the probabilities are those of the latest trials.
-    """
-    names, settings = list(whole.classes), whole.engine.settings
-    instances = _experts(votes, names, bool(whole.layout.constant))
-    kept = Settings(settings.largest, settings.update_on_tie)
-    model = ExpertsModel(whole.learner, instances.layout, names, kept).follow()
-    model.run(instances, labels)
-    return model, model.own_probabilities(latest(model.record)[0])
 
 
 def _instances(model: Model, votes: np.ndarray) -> Instances:
@@ -680,24 +652,11 @@ class Question:
     columns: np.ndarray
     widen: Callable[[], Engine] | None = None
 
-    def next(self, order: Sequence[int], weights: np.ndarray, against: float = 1.0) -> int | None:
-        """Return the first voter of ``order`` not yet asked, or None if the answer is settled without these.
-
-        With ``against`` below 1 the answer counts as settled if it stays although that share of the remaining weight,
-        the largest weights first, votes for the worst case and the other voters abstain.
-        """
+    def next(self, order: Sequence[int]) -> int | None:
+        """Return the first voter of ``order`` not yet asked, or None if the answer is settled without these."""
         left = np.array([voter for voter in order if not self.asked[voter]], np.int64)
-        if not len(left):
+        if not len(left) or (self.asked.any() and self.single and not self._overturned(left)):
             return None
-        if self.asked.any():
-            if against == 1.0:
-                settled = self.single and not self._overturned(left, weights)
-            else:
-                largest = left[np.argsort(-np.abs(weights[left]), kind="stable")]
-                sizes = np.abs(weights[largest])
-                settled = not self._overturned(largest[np.cumsum(sizes) - sizes < against * sizes.sum()], weights)
-            if settled:
-                return None
         return int(left[0])
 
     @cached_property
@@ -729,7 +688,7 @@ class Question:
         scores = self._judged(self.engine, left, alone)[1][:, self.answer]
         return np.asarray(scores[1:] - scores[0])
 
-    def _overturned(self, left: np.ndarray, weights: np.ndarray) -> bool:
+    def _overturned(self, left: np.ndarray) -> bool:
         """Return whether the answer changes in the worst case for some rival class.
 
         In the worst case all remaining voters vote for the rival, except those of negative weight, which vote for the
@@ -738,7 +697,7 @@ class Question:
         answer, known = self.answer, int(self.engine.state.shape[KNOWN])
         if answer < 0:
             return True
-        gains = self._gains(left) if self.single else weights[left]
+        gains = self._gains(left)
         rivals = np.array([c for c in range(known) if c != answer], np.int32)
         worst = np.where(gains >= 0.0, rivals[:, None], np.int32(answer))
         if len(rivals) and (self._judged(self.engine, left, worst)[0] != answer).any():
@@ -797,7 +756,7 @@ class Asking:
         self.few = few  # as of the last trial that was not asked of all
         self.of_few = 0  # trials that the few have learned, and the model of all has not
         self._current: Few | None = None  # up to date, until something is learned
-        self._panels: tuple[int, tuple[float, ...], VoterPanels] | None = None
+        self._advised: Few | None = None  # of a fusion with side columns, where the few neither answer nor learn
 
     # -- state ----------------------------------------------------------------------------------------------------
 
@@ -840,26 +799,33 @@ class Asking:
         if self.choice is None or not self.recent.enough:
             return None
         if self._current is None:
-            self._current = self._up_to_date(jury, self.choice)
+            self._current = self._up_to_date(jury, self.choice, self.few)
         return self._current
 
-    def _up_to_date(self, jury: AskingModel, choice: Choice) -> Few:
+    def advised(self, jury: AskingModel, choice: Choice) -> Few | None:
+        """Return the few for one question, where the model of all voters answers and learns."""
+        if not self.recent.enough:
+            return None
+        self._advised = self._up_to_date(jury, choice, self._advised)
+        return self._advised
+
+    def _up_to_date(self, jury: AskingModel, choice: Choice, few: Few | None) -> Few:
         """Return as many voters, in order of worth, as pay, and those that were recently more accurate."""
-        model, few = jury.model, self.few
-        prices = choice.prices(model.layout.voters)
+        model, given = jury.model, few
+        prices = choice.prices(len(jury.voters))
         chosen_by = [choice.tolerance, prices.tolist()]
         if few is None or not few.fits(model) or few.choice != chosen_by or model.trials > (1.0 + STALE) * few.trials:
             order = order_by_worth(jury.worth(), prices).tolist()
             few = Few.fitted(order, prices, chosen_by, model, self.recent.rows(len(prices)))
         risen = self.risen(len(prices), few.members, few.risen)
         if risen != few.risen:
-            few = deepcopy(few) if few is self.few else few
+            few = deepcopy(few) if few is given else few
             few.rise(risen)
         return few
 
     def for_few(self, jury: AskingModel, asked: np.ndarray) -> Few | None:
         """Return the few if a trial in which exactly these voters were asked is for them to learn."""
-        if self.choice is None or asked.all() or asked[jury.model.layout.voters :].any():
+        if self.choice is None or asked.all() or asked[len(jury.voters) :].any():
             return None
         self.few = self.current(jury)
         return self.few if self.few is not None and self.few.asked(asked[None])[0] else None
@@ -880,44 +846,27 @@ class Asking:
         """Drop what is cached, since the model of all voters has learned."""
         self._current = None
 
-    def next_of_few(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray, explored: bool) -> int | None:
-        """Return which of the few to ask next, or where ``explored`` a voter from outside; votes by class number.
-
-        All are asked, in order of worth, as long as there are too few trials to choose by.
-        """
-        few = self.current(jury)
-        if few is None:
-            assert self.choice is not None
-            order = order_by_worth(jury.worth(), self.choice.prices(len(asked))).tolist()
-            return next((voter for voter in order if not asked[voter]), None)
-        found = few.next(votes, asked)
-        if found is not None or not explored:
-            return found
-        chosen = {*few.members, *few.risen}
-        return self.explored([voter for voter in range(len(asked)) if voter not in chosen], asked)
-
     # -- those outside --------------------------------------------------------------------------------------------
 
     def explores(self, share: float) -> bool:
         """Draw whether a voter from outside is asked about this instance; the draw stays until the next label."""
-        return drawn(OCCASION, self.recent.told) < share
+        return drawn(OCCASION, self.recent.trials) < share
 
     def explored(self, outside: Sequence[int], asked: np.ndarray) -> int | None:
         """Return a voter from outside, unless one was asked: the one asked least or the most accurate one recently."""
         if not outside or asked[list(outside)].any():
             return None
-        if drawn(OUTSIDER, self.recent.told) < 0.5:
-            ever = self.recent.asked_ever(len(asked))
-            return min(outside, key=lambda voter: (ever[voter], voter))
-        right = self.recent.accuracy_lately(len(asked))
+        if drawn(OUTSIDER, self.recent.trials) < 0.5:
+            return min(outside, key=lambda voter: (self.recent.ever[voter], voter))
+        right = self.recent.accuracy(len(asked))
         return max(outside, key=lambda voter: (right[voter], -voter))
 
-    def risen(self, count: int, chosen: Sequence[int], joined: Sequence[int] = ()) -> list[int]:
+    def risen(self, count: int, chosen: Sequence[int], joined: Sequence[int]) -> list[int]:
         """Return voters recently more accurate than all of the chosen ones, by more than chance.
 
         Who has joined for that reason stays as long as it is not behind.
         """
-        correct, asked = self.recent.heard_lately(count)
+        correct, asked = self.recent.counts(count)
         right = correct / np.maximum(asked, 1.0)
         best = right[list(chosen)].max(initial=0.0)
         sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(asked, 1.0))
@@ -929,16 +878,8 @@ class Asking:
 
     def compared(self, jury: AskingModel, costs: np.ndarray) -> Callable[[], VoterPanels]:
         """Return a function that compares panels on the trials up to now, independent of later learning."""
-        order, model = order_by_worth(jury.worth(), costs), jury.model
-        rows, names = latest_rows(self.recent.rows(len(costs))), list(jury.voters)
-        return partial(panel_of, model.learner, rows, order, costs, names, bool(model.layout.constant))
-
-    def panels(self, jury: AskingModel, costs: np.ndarray) -> VoterPanels:
-        """Return the panels, compared again when the trials have grown by `STALE`."""
-        key, trials = tuple(costs.tolist()), self.recent.told
-        if self._panels is None or self._panels[1] != key or trials > self._panels[0] * (1.0 + STALE):
-            self._panels = trials, key, self.compared(jury, costs)()
-        return self._panels[2]
+        order, rows = order_by_worth(jury.worth(), costs), latest_rows(self.recent.rows(len(costs)))
+        return partial(panel_of, Fitter.like(jury.model), rows, order, costs, list(jury.voters))
 
 
 @dataclass(frozen=True)
@@ -956,7 +897,7 @@ class Inquiry:
     tolerance, costs, explore
         As in `VoteFusion.ask`; a cost for each voter.
     choice
-        What the few are chosen by; None to ask by the model of all voters.
+        What the few are chosen by where they answer and learn; None where the model of all voters does.
     allowed
         Which voters may be asked; None for all.
     """
@@ -978,37 +919,34 @@ class Inquiry:
 
     def next(self) -> Any:
         """Return the name of the voter to ask next, or None when asking more is not worth it."""
-        if self.choice is not None:
-            found = self._next_of_few()
-        else:
-            found = self._next_exact() if self.tolerance == 0.0 else self._next_of_all()
-        return None if found is None else self.jury.voters[found]
+        voter = self._next_exact() if self.tolerance == 0.0 else self._next_of_few()
+        return None if voter is None else self.jury.voters[voter]
 
-    def _may_ask(self, order: np.ndarray) -> list[int]:
-        return [voter for voter in order.tolist() if self.allowed is None or self.allowed[voter]]
-
-    def _next_of_few(self) -> int | None:
-        asking = self.jury.asking
-        asked = self.asked if self.allowed is None else self.asked | ~self.allowed  # the others count as abstaining
-        found = asking.next_of_few(self.jury, self.codes, asked, asking.explores(self.explore))
-        if found is None and self.allowed is not None and not self.asked.any():  # none of the few may be asked
-            found = next(iter(self._may_ask(order_by_worth(self.jury.worth(), self.costs))), None)
-        return found
+    def _in_order(self, order: np.ndarray) -> Iterator[int]:
+        """Yield the voters that may be asked and have not been."""
+        return (i for i in order.tolist() if not self.asked[i] and (self.allowed is None or self.allowed[i]))
 
     def _next_exact(self) -> int | None:
-        worth = self.jury.worth()
-        return self.question().next(self._may_ask(order_to_settle(worth, self.costs)), worth)
+        return self.question().next(list(self._in_order(order_to_settle(self.jury.worth(), self.costs))))
 
-    def _next_of_all(self) -> int | None:
-        """Ask as many voters as are enough in a panel and a few more, by the model of all voters."""
-        asking, count, worth = self.jury.asking, len(self.costs), self.jury.worth()
-        chosen = order_by_worth(worth, self.costs).tolist()
-        chosen = chosen[: len(asking.panels(self.jury, self.costs).enough(self.tolerance).voters) + FURTHER]
-        chosen = [*asking.risen(count, chosen), *chosen]
-        found = self.question().next(chosen, worth, AGAINST)
-        if found is None and asking.explores(self.explore):
-            found = asking.explored([voter for voter in range(count) if voter not in chosen], self.asked)
-        return found
+    def _next_of_few(self) -> int | None:
+        """Ask all, in order of worth, as long as there are too few trials to choose by; then as the few decide."""
+        jury, asking, choice = self.jury, self.jury.asking, self.choice
+        if choice is not None:
+            few = asking.current(jury)
+        else:
+            few = asking.advised(jury, Choice(self.tolerance, tuple(self.costs.tolist())))
+        asked = self.asked if self.allowed is None else self.asked | ~self.allowed  # the others count as abstaining
+        order = order_by_worth(jury.worth(), self.costs)
+        if few is None:
+            return next(self._in_order(order), None)
+        voter = few.next(self.codes, asked)
+        if voter is None and asking.explores(self.explore):
+            chosen = {*few.members, *few.risen}
+            voter = asking.explored([i for i in range(len(asked)) if i not in chosen], asked)
+        if voter is None and not self.asked.any():  # none of the few may be asked
+            voter = next(self._in_order(order), None)
+        return voter
 
 
 # -- simulation ---------------------------------------------------------------------------------------------------

@@ -1,30 +1,32 @@
 """Baselines of a fusion on the same trials: plurality, soft voting, the best voters and a refitted logit.
 
-`Tally` counts while a fusion learns; what it keeps does not grow with the trials. For each baseline it counts the
-trials that only the fusion got right (wins) and those that only the baseline got right (losses): a paired bootstrap of
-the difference in accuracy needs no more, since resampling T trials draws the numbers of wins and losses from a
-multinomial distribution (Efron and Tibshirani 1993).
+`Tally` counts while a fusion learns; its size does not grow with the trials. For each baseline it counts the trials
+that only the fusion got right (wins) and those that only the baseline got right (losses). The interval of the
+difference in accuracy is that of Agresti and Min (2005), a Wald interval after adding half a trial to each of the four
+outcomes; it holds its level where few trials differ, as a percentile bootstrap does not.
 
 `LogitRival` keeps at most 8,192 trials and fits one weight for each voter by maximum likelihood under a ridge. It runs
-when a report is made, and predicts each trial before its label is seen. When it is full the older half of the trials is
-dropped; from then on the two are compared on the newer half of the remaining trials only.
+when a report is made, and predicts each trial before its label is seen. Once older trials have been dropped, the two
+are compared on the newer half of the remaining ones only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import int64, types
+from numba import int64, types, uint8
 
-from linmax.core.contract import Bytes, Indices, Labels, LabelTable, Vector
+from linmax.core.contract import Indices, Vector
 from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Settings
 from linmax.engine.record import FILLED, POINTS, STRIDE, TRIALS
 from linmax.jit.compiling import kernel
 from linmax.models.experts_model import ExpertsModel
+from linmax.models.kept_trials import KeptTrials
 
 __all__ = [
     "BEST_LATELY",
@@ -39,22 +41,20 @@ __all__ = [
     "Rival",
     "Tally",
     "plurality",
-    "rival_of",
 ]
 
 FUSION, PLURALITY, BEST_SO_FAR, BEST_LATELY, SOFT = range(5)
 FIRST_VOTER = 5
-LATELY_DECAY = 0.99  # of what a voter was right before, when it is asked who is best lately: about 100 trials count
-NO_VOTES = np.zeros(0, np.uint8)
-BY_TRIAL = np.array([-1, -1])  # leaders: those before each trial
-RESAMPLES = 10_000
+RECENT_DECAY = 0.99  # weight of a voter's earlier answers when the best recent voter is chosen: about 100 trials count
+FREE = np.array([-1, -1])  # leaders: those before each trial
+CELLS_COUNTED = 2**22  # counts of votes, a number for each trial and class, that are held at a time
+NORMAL = 1.959964  # quantile of a 95 % interval
 
 LOGIT_LEARNER = "softmax(10)"
 STACKED_TRIALS = 8192  # trials kept
 MOST_CELLS = 2**18  # votes, or scores for a class, kept
 MOST_VOTERS = 256  # voters beyond which nothing is kept
 FEWEST_STACKED = 10  # trials
-DROPPED, SIZE, ADDED = range(3)
 
 
 def plurality(votes: np.ndarray, k: int) -> np.ndarray:
@@ -65,38 +65,32 @@ def plurality(votes: np.ndarray, k: int) -> np.ndarray:
     >>> plurality(np.array([[2, 1, 2], [1, 0, -1], [-1, -1, -1]]), 3).tolist()
     [2, 0, 0]
     """
-    trials = len(votes)
-    cells = (np.arange(trials)[:, None] * (k + 1) + np.where(votes < 0, k, votes)).ravel()
-    counts = np.bincount(cells, minlength=trials * (k + 1)).reshape(trials, k + 1)
-    return np.asarray(counts[:, :k].argmax(axis=1)) if k else np.zeros(trials, np.int64)
+    if not k:
+        return np.zeros(len(votes), np.int64)
+    step, found = max(1, CELLS_COUNTED // (k + 1)), [np.zeros(0, np.int64)]
+    for begin in range(0, len(votes), step):
+        part = votes[begin : begin + step]
+        cells = (np.arange(len(part))[:, None] * (k + 1) + np.where(part < 0, k, part)).ravel()
+        counts = np.bincount(cells, minlength=len(part) * (k + 1)).reshape(len(part), k + 1)
+        found.append(counts[:, :k].argmax(axis=1))
+    return np.concatenate(found)
+
+
+# -- counts -------------------------------------------------------------------------------------------------------
 
 
 class Counted(NamedTuple):
     """Counts in arrays; the second axis of counts and curves is the baselines, then the voters."""
 
     numbers: np.ndarray  # int64 (4,), as in `linmax.engine.record`: trials, points of the curves, the stride of these
-    counts: np.ndarray  # int64 (4, rivals): right, wins of the fusion, losses, trials at which a voter spoke
+    counts: np.ndarray  # int64 (4, rivals): right, wins of the fusion, losses, trials with an answer
     times: np.ndarray  # int64 (POINTS + 1,): trials of the points
     curves: np.ndarray  # int64 (POINTS + 1, rivals): mistakes up to each
-    recent: np.ndarray  # (voters,) right answers, each trial before counting LATELY_DECAY times as much as the next
+    recent: np.ndarray  # (voters,) right answers, each trial before counting RECENT_DECAY times as much as the next
 
 
-RIGHT, WINS, LOSSES, SPOKE = range(4)
+RIGHT, WINS, LOSSES, ANSWERED = range(4)
 CountedT = types.NamedTuple([Indices, int64[:, ::1], Indices, int64[:, ::1], Vector], Counted)
-
-
-@kernel()
-def named_most(votes: np.ndarray, counts: np.ndarray) -> int:
-    """Return the class with the most votes, the first among equals; ``counts`` is a buffer of a number a class."""
-    counts[:] = 0
-    for voter in range(votes.size):
-        if votes[voter] >= 0:
-            counts[votes[voter]] += 1
-    best = 0
-    for c in range(1, counts.size):
-        if counts[c] > counts[best]:
-            best = c
-    return best
 
 
 @kernel()
@@ -122,61 +116,24 @@ def draw(tally: Counted) -> None:
     numbers[FILLED] = kept
 
 
-@kernel()
-def leading(tally: Counted, voters: int) -> tuple[int, int]:
-    """Return the voters with the fewest mistakes so far and recently; the first among equals."""
-    so_far, lately = 0, 0
-    for voter in range(1, voters):
-        if tally.counts[RIGHT, FIRST_VOTER + voter] > tally.counts[RIGHT, FIRST_VOTER + so_far]:
-            so_far = voter
-        if tally.recent[voter] > tally.recent[lately]:
-            lately = voter
-    return so_far, lately
+@kernel(types.void(CountedT, uint8[:, ::1], Indices))
+def count_trials(tally: Counted, right: np.ndarray, leaders: np.ndarray) -> None:
+    """Count trials, given who was right in each, in the order of the counts.
 
-
-@kernel(types.void(CountedT, Bytes, Bytes, LabelTable, Labels, Indices, Indices))
-def count_trials(
-    tally: Counted,
-    right: np.ndarray,
-    soft: np.ndarray,
-    votes: np.ndarray,
-    labels: np.ndarray,
-    leaders: np.ndarray,
-    room: np.ndarray,
-) -> None:
-    """Count trials; ``room`` has a number a class, ``soft`` one a trial of scores.
-
-    ``leaders`` are the best voters so far and lately; -1 for those before each trial.
+    ``leaders`` are the best voters so far and recently; -1 for those before each trial.
     """
-    counts = tally.counts
-    for t in range(labels.size):
-        so_far, lately = leaders[0], leaders[1]
+    counts, recent = tally.counts, tally.recent
+    for t in range(len(right)):
+        row, so_far, last = right[t], leaders[0], leaders[1]
         if so_far < 0:
-            so_far, lately = leading(tally, votes.shape[1])
-        fusion = right[t] != 0
-        plural = named_most(votes[t], room) == labels[t]
-        for rival in range(counts.shape[1]):
-            if rival == FUSION:
-                agrees = fusion
-            elif rival == PLURALITY:
-                agrees = plural
-            elif rival == SOFT:
-                agrees = soft.size > 0 and soft[t] != 0
-                counts[SPOKE, SOFT] += soft.size > 0
-            else:
-                voter = rival - FIRST_VOTER
-                if rival == BEST_SO_FAR:
-                    voter = so_far
-                elif rival == BEST_LATELY:
-                    voter = lately
-                agrees = voter < votes.shape[1] and votes[t, voter] == labels[t]
-            counts[RIGHT, rival] += agrees
-            counts[WINS, rival] += fusion and not agrees
-            counts[LOSSES, rival] += agrees and not fusion
-            if rival >= FIRST_VOTER:
-                voter = rival - FIRST_VOTER
-                counts[SPOKE, rival] += votes[t, voter] >= 0
-                tally.recent[voter] = LATELY_DECAY * tally.recent[voter] + agrees
+            so_far, last = counts[RIGHT, FIRST_VOTER:].argmax(), recent.argmax()
+        row[BEST_SO_FAR], row[BEST_LATELY] = row[FIRST_VOTER + so_far], row[FIRST_VOTER + last]
+        for rival in range(row.size):
+            counts[RIGHT, rival] += row[rival]
+            counts[WINS, rival] += row[FUSION] > row[rival]
+            counts[LOSSES, rival] += row[FUSION] < row[rival]
+        for voter in range(recent.size):
+            recent[voter] = RECENT_DECAY * recent[voter] + row[FIRST_VOTER + voter]
         tally.numbers[TRIALS] += 1
         draw(tally)
 
@@ -185,7 +142,7 @@ class Tally:
     """Right answers of a fusion and of its rivals, trial by trial.
 
     The rivals are plurality, soft voting where there are scores, the best voter so far (the fewest mistakes in the
-    trials before, the first among equals) and lately (in about the last 100), and every voter; an abstention is a
+    trials before, the first among equals) and recently (in about the last 100), and every voter; an abstention is a
     mistake.
     """
 
@@ -202,19 +159,18 @@ class Tally:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """State arrays by name."""
-        numbers, counts, times, curves, recent = self._counted
-        filled = int(numbers[FILLED])
-        found = {"numbers": numbers, "counts": counts, "times": times[:filled], "curves": curves[:filled]}
-        return found | {"recent": recent}
+        filled = int(self._counted.numbers[FILLED])
+        return self._counted._asdict() | {
+            "times": self._counted.times[:filled],
+            "curves": self._counted.curves[:filled],
+        }
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Tally:
         """Restore from `arrays`."""
         tally = cls(arrays["counts"].shape[1] - FIRST_VOTER)
-        numbers, counts, times, curves, recent = tally._counted
-        filled = int(arrays["numbers"][FILLED])
-        numbers[:], counts[:], recent[:] = arrays["numbers"], arrays["counts"], arrays["recent"]
-        times[:filled], curves[:filled] = arrays["times"], arrays["curves"]
+        for name, array in arrays.items():
+            getattr(tally._counted, name)[: len(array)] = array
         return tally
 
     @classmethod
@@ -227,7 +183,7 @@ class Tally:
         numbers, counts, _, _, recent = total._counted
         for (tally, places), sign in zip(tallies, signs, strict=True):
             own = np.zeros_like(counts)
-            own[WINS] = tally.right[FUSION]  # who was not there was not right
+            own[WINS] = tally.right[FUSION]  # a voter that was not there was not right
             there = np.concatenate([np.arange(FIRST_VOTER), FIRST_VOTER + places])
             own[:, there] = tally._counted.counts
             counts += sign * own
@@ -250,19 +206,14 @@ class Tally:
         return self._counted.counts[RIGHT]
 
     @property
-    def spoke(self) -> np.ndarray:
+    def answered(self) -> np.ndarray:
         """Trials at which each voter voted, in the same places."""
-        return self._counted.counts[SPOKE]
-
-    @property
-    def leader(self) -> int:
-        """Voter with the fewest mistakes so far."""
-        return int(self.right[FIRST_VOTER:].argmax())
+        return self._counted.counts[ANSWERED]
 
     @property
     def leaders(self) -> tuple[int, int]:
         """Voters with the fewest mistakes so far and recently."""
-        return self.leader, int(self._counted.recent.argmax())
+        return int(self.right[FIRST_VOTER:].argmax()), int(self._counted.recent.argmax())
 
     def add(
         self,
@@ -273,92 +224,66 @@ class Tally:
         leaders: tuple[int, int] | None = None,
         soft: np.ndarray | None = None,
     ) -> None:
-        """Further trials: whether the fusion was right, and votes (-1 abstains) and labels in class numbers.
+        """Count further trials: whether the fusion was right, and votes (-1 abstains) and labels in class numbers.
 
-        Voters may have joined at the right. With ``leaders`` the best voters so far and lately are those throughout: so
-        it is on held-out trials, from which nobody learns. ``soft`` marks where soft voting was right, where there
-        are scores.
+        Voters may have joined at the right. On held-out trials, from which nobody learns, ``leaders`` are the best
+        voters so far and recently throughout. ``soft`` marks where soft voting was right, where there are scores.
         """
-        self._welcome(votes.shape[1])
-        count_trials(
-            self._counted,
-            np.ascontiguousarray(right, np.uint8),
-            NO_VOTES if soft is None else np.ascontiguousarray(soft, np.uint8),
-            np.ascontiguousarray(votes, np.int32),
-            np.ascontiguousarray(labels, np.int32),
-            BY_TRIAL if leaders is None else np.array(leaders),
-            np.zeros(k, np.int64),
-        )
+        self._widen(votes.shape[1])
+        table = np.zeros((len(labels), FIRST_VOTER + votes.shape[1]), np.uint8)
+        table[:, FUSION], table[:, PLURALITY] = right, plurality(votes, k) == labels
+        table[:, FIRST_VOTER:] = votes == labels[:, None]
+        answered = self._counted.counts[ANSWERED]
+        answered[FIRST_VOTER:] += (votes >= 0).sum(axis=0)
+        if soft is not None:
+            table[:, SOFT] = soft
+            answered[SOFT] += len(labels)
+        count_trials(self._counted, table, FREE if leaders is None else np.array(leaders))
 
-    def _welcome(self, voters: int) -> None:
+    def _widen(self, voters: int) -> None:
         numbers, counts, times, curves, recent = self._counted
         new = FIRST_VOTER + voters - counts.shape[1]
         if new:
             counts = np.hstack([counts, np.zeros((4, new), np.int64)])
-            counts[WINS, -new:] = counts[RIGHT, FUSION]  # who was not there was not right
+            counts[WINS, -new:] = counts[RIGHT, FUSION]  # a voter that was not there was not right
             curves = np.hstack([curves, np.repeat(times[:, None], new, axis=1)])
             self._counted = Counted(numbers, counts, times, curves, np.append(recent, np.zeros(new)))
 
-    def curve(self, rival: int) -> np.ndarray:
-        """Mistakes of a rival up to and including each trial; between the points kept, a straight line."""
-        filled = int(self._counted.numbers[FILLED])
-        times = np.append(self._counted.times[:filled], self.trials)
-        counts = np.append(self._counted.curves[:filled, rival], self.mistakes(rival))
-        return np.interp(np.arange(1, self.trials + 1), np.append(0, times), np.append(0, counts))
-
     def points(self) -> tuple[np.ndarray, np.ndarray]:
-        """Trials, from 0, and (points, rivals) the mistakes up to each."""
+        """Return trials, from 0, and (points, rivals) the mistakes up to each."""
         filled = int(self._counted.numbers[FILLED])
         times = np.concatenate([[0], self._counted.times[:filled], [self.trials]])
         curves = self._counted.curves[:filled]
         return times, np.vstack([np.zeros((1, curves.shape[1])), curves, (self.trials - self.right)[None]])
 
+    def curve(self, rival: int) -> np.ndarray:
+        """Return the mistakes of a rival up to and including each trial, interpolated between the points kept."""
+        times, mistakes = self.points()
+        return np.interp(np.arange(1, self.trials + 1), times, mistakes[:, rival])
+
     def mistakes(self, rival: int) -> int:
-        """Mistakes of a rival so far."""
+        """Return the mistakes of a rival so far."""
         return int(self.trials - self.right[rival])
 
-    def compare(self, voters: Sequence[str], seed: int, leaders: tuple[int, int] | None = None) -> Comparison:
-        """Compare the fusion with its baselines; ``voters`` are names, ``seed`` is that of the bootstrap."""
-        random = np.random.default_rng(seed)
-        best, (so_far, lately) = self.leader, self.leaders if leaders is None else leaders
-        rivals = {
-            "best_voter": self._rival(voters[best], FIRST_VOTER + best, random),
-            "best_so_far": self._rival(voters[so_far], BEST_SO_FAR, random),
-            "plurality": self._rival("plurality", PLURALITY, random),
-            "best_lately": self._rival(voters[lately], BEST_LATELY, random),
+    def compare(self, voters: Sequence[str], leaders: tuple[int, int] | None = None) -> Comparison:
+        """Compare the fusion with its baselines; ``voters`` are names."""
+        best, (so_far, last) = self.leaders[0], self.leaders if leaders is None else leaders
+        places = {
+            "best_voter": (voters[best], FIRST_VOTER + best),
+            "best_so_far": (voters[so_far], BEST_SO_FAR),
+            "plurality": ("plurality", PLURALITY),
+            "best_lately": (voters[last], BEST_LATELY),
         }
-        if self.trials and self.spoke[SOFT] == self.trials:
-            rivals["soft_voting"] = self._rival("soft voting", SOFT, random)
+        if self.trials and self.answered[SOFT] == self.trials:
+            places["soft_voting"] = "soft voting", SOFT
+        rivals = {}
+        for key, (name, place) in places.items():
+            right, wins, losses, _ = self._counted.counts[:, place].tolist()
+            rivals[key] = Rival.of(name, right, wins, losses, self.trials)
         return Comparison(self.trials, self.mistakes(FUSION), rivals)
 
-    def _rival(self, name: str, place: int, random: np.random.Generator) -> Rival:
-        wins, losses = self._counted.counts[[WINS, LOSSES], place].tolist()
-        return _resampled(name, int(self.right[place]), wins, losses, self.trials, random)
 
-
-def _resampled(name: str, right: int, wins: int, losses: int, trials: int, random: np.random.Generator) -> Rival:
-    """Return the baseline and the interval of the difference, given the counts."""
-    trials = max(1, trials)
-    drawn = random.multinomial(trials, np.array([wins, losses, trials - wins - losses]) / trials, size=RESAMPLES)
-    low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / trials, [0.025, 0.975])
-    return Rival(name, right / trials, wins, losses, (wins - losses) / trials, float(low), float(high))
-
-
-def rival_of(name: str, fusion: np.ndarray, rival: np.ndarray, random: np.random.Generator) -> Rival:
-    """Return a baseline, given where it and the fusion were right.
-
-    Examples
-    --------
-    >>> fusion, other = np.array([True, True, False]), np.array([True, False, False])
-    >>> found = rival_of("other", fusion, other, np.random.default_rng(0))
-    >>> found.wins, found.losses, round(found.difference, 2)
-    (1, 0, 0.33)
-    """
-    wins, losses = int((fusion & ~rival).sum()), int((rival & ~fusion).sum())
-    return _resampled(name, int(rival.sum()), wins, losses, len(rival), random)
-
-
-# -- what came out ------------------------------------------------------------------------------------------------
+# -- comparisons --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -372,6 +297,22 @@ class Rival:
     difference: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, name: str, right: int, wins: int, losses: int, trials: int) -> Rival:
+        """Return the baseline, given the trials that it got right, and the wins and losses of the fusion.
+
+        Examples
+        --------
+        >>> rival = Rival.of("other", right=60, wins=20, losses=10, trials=100)
+        >>> round(rival.low, 3), rival.difference, round(rival.high, 3), rival.verdict
+        (-0.007, 0.1, 0.203, 'unclear')
+        """
+        size = max(1, trials)
+        won, lost, more = wins + 0.5, losses + 0.5, size + 2.0
+        middle = (won - lost) / more
+        reach = NORMAL * math.sqrt(won + lost - (won - lost) ** 2 / more) / more
+        return cls(name, right / size, wins, losses, (wins - losses) / size, middle - reach, middle + reach)
 
     @property
     def verdict(self) -> str:
@@ -420,124 +361,57 @@ class Comparison:
 class LogitRival:
     """Trials kept for the logit: votes by class number, -1 for none, or (raters, classes) logarithms of shares."""
 
-    def __init__(self) -> None:
-        self.votes = np.full((0, 0), -1, np.int32)
-        self.scores = np.zeros((0, 0, 0), np.float32)
-        self.labels = np.zeros(0, np.int32)
-        self.right = np.zeros(0, np.uint8)  # whether the fusion was
-        self.marks = np.zeros(3, np.int64)
-        self._run: tuple[int, ExpertsModel, np.ndarray] | None = None  # as of this many trials
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """State arrays by name."""
-        size = int(self.marks[SIZE])
-        kept = {name: getattr(self, name)[:size] for name in ("votes", "scores", "labels", "right")}
-        return kept | {"marks": self.marks}
-
-    @classmethod
-    def restored(cls, arrays: Mapping[str, np.ndarray]) -> LogitRival:
-        """Restore from `arrays`."""
-        found = cls()
-        for name, array in arrays.items():
-            setattr(found, name, array.copy())
-        return found
+    def __init__(self, kept: KeptTrials | None = None) -> None:
+        self.kept = KeptTrials(STACKED_TRIALS) if kept is None else kept
+        self._played: tuple[tuple[int, int], ExpertsModel, np.ndarray] | None = None  # as of this many trials
 
     def add(self, votes: np.ndarray, labels: np.ndarray, right: np.ndarray, scores: np.ndarray | None = None) -> None:
         """Keep trials; voters may have joined at the right."""
         if votes.shape[1] > MOST_VOTERS:
-            self.marks[SIZE] = 0
+            self.kept.clear()
             return
-        block = np.zeros((len(votes), 0, 0), np.float32) if scores is None else scores
+        block = np.zeros((len(votes), 0, 0), np.float32) if scores is None else scores.astype(np.float32)
         room = max(2, min(STACKED_TRIALS, MOST_CELLS // max(1, votes.shape[1] * max(1, block.shape[2]))))
-        begin = 0
-        while begin < len(labels):
-            size = int(self.marks[SIZE])
-            if size >= room:
-                self._drop(size - room // 2)
-                continue
-            end = min(len(labels), begin + room - size)
-            self._widen(min(room, max(64, 2 * size, size + end - begin)), votes.shape[1], block.shape[1:])
-            part, place = slice(begin, end), slice(size, size + end - begin)
-            self.votes[place, : votes.shape[1]] = votes[part]
-            if block.shape[1]:
-                self.scores[place] = block[part]
-            self.labels[place], self.right[place] = labels[part], right[part]
-            self.marks[SIZE], begin = place.stop, end
-        self.marks[ADDED] += len(labels)
-
-    def add_row(self, votes: np.ndarray, labels: np.ndarray, right: np.ndarray) -> None:
-        """`add` for one trial of votes; at once where there is room for it."""
-        size = int(self.marks[SIZE])
-        if size == len(self.labels) or votes.shape[1] != self.votes.shape[1] or self.scores.shape[1]:
-            self.add(votes, labels, right)
-            return
-        self.votes[size], self.labels[size], self.right[size] = votes[0], labels[0], right[0]
-        self.marks[SIZE] = size + 1
-        self.marks[ADDED] += 1
-
-    def _drop(self, count: int) -> None:
-        """Forget the oldest."""
-        size = int(self.marks[SIZE]) - count
-        for array in (self.votes, self.scores, self.labels, self.right):
-            array[:size] = array[count : count + size].copy()
-        self.votes[size:] = -1
-        self.marks[DROPPED] += count
-        self.marks[SIZE] = size
-
-    def _widen(self, rows: int, voters: int, rated: tuple[int, ...]) -> None:
-        """Allocate this many trials, voters, and scores of raters for classes."""
-        more, joined = max(0, rows - len(self.labels)), max(0, voters - self.votes.shape[1])
-        if more or joined:
-            self.votes = np.pad(self.votes, ((0, more), (0, joined)), constant_values=-1)
-            self.labels, self.right = np.pad(self.labels, (0, more)), np.pad(self.right, (0, more))
-        old = self.scores
-        if len(old) < len(self.labels) or old.shape[1] < rated[0] or old.shape[2] < rated[1]:
-            self.scores = np.zeros((len(self.labels), *rated), np.float32)
-            self.scores[: len(old), : old.shape[1], : old.shape[2]] = old
+        self.kept.add(room, votes=votes, labels=labels, right=right, scores=block)
 
     def _instances(self, votes: np.ndarray, scores: np.ndarray, k: int) -> Experts:
         if scores.shape[1]:
             return experts(scores=scores.astype(float), classes=range(k))
         return experts(votes=votes.astype(np.int32), classes=range(k), abstain=-1)
 
-    def _played(self, k: int) -> tuple[ExpertsModel, np.ndarray] | None:
+    def _fitted(self, k: int) -> tuple[ExpertsModel, np.ndarray] | None:
         """Return the logit after the trials kept, and where it was right; None for too few trials."""
-        size = int(self.marks[SIZE])
+        size, moment = len(self.kept), (self.kept.dropped + len(self.kept), k)
         if size < FEWEST_STACKED or k < 2:
             return None
-        if self._run is None or self._run[0] != self.marks[ADDED] or len(self._run[1].classes) != k:
-            instances = self._instances(self.votes[:size], self.scores[:size], k)
+        if self._played is None or self._played[0] != moment:
+            instances = self._instances(self.kept["votes"], self.kept["scores"], k)
             model = ExpertsModel(LOGIT_LEARNER, instances.layout, list(range(k)), Settings())
-            right = ~model.run(instances, self.labels[:size].astype(np.int64)).wrong
-            self._run = int(self.marks[ADDED]), model, right
-        return self._run[1:]
+            self._played = moment, model, ~model.run(instances, self.kept["labels"].astype(np.int64)).wrong
+        return self._played[1:]
 
-    def online(self, k: int, random: np.random.Generator) -> Rival | None:
+    def online(self, k: int) -> Rival | None:
         """Compare the fusion with the logit on the trials that both learned from."""
-        played = self._played(k)
-        if played is None:
+        fitted = self._fitted(k)
+        if fitted is None:
             return None
-        size = int(self.marks[SIZE])
-        late = slice(size // 2 if self.marks[DROPPED] else 0, size)
-        name = f"conditional logit, last {late.stop - late.start:,d} trials" if late.start else "conditional logit"
-        return rival_of(name, self.right[late].astype(bool), played[1][late], random)
+        first = len(self.kept) // 2 if self.kept.dropped else 0
+        name = f"conditional logit, last {len(self.kept) - first:,d} trials" if first else "conditional logit"
+        return _compared(name, self.kept["right"][first:].astype(bool), fitted[1][first:])
 
     def held_out(
-        self,
-        votes: np.ndarray,
-        scores: np.ndarray | None,
-        labels: np.ndarray,
-        right: np.ndarray,
-        k: int,
-        random: np.random.Generator,
+        self, votes: np.ndarray, scores: np.ndarray | None, labels: np.ndarray, right: np.ndarray, k: int
     ) -> Rival | None:
         """Compare the fusion, ``right`` or not, with the logit on trials that neither learned from."""
-        played = self._played(k)
-        if played is None:
+        fitted = self._fitted(k)
+        if fitted is None:
             return None
-        voters, block = self.votes.shape[1], np.zeros((len(votes), 0, 0)) if scores is None else scores
+        voters, block = self.kept["votes"].shape[1], np.zeros((len(votes), 0, 0)) if scores is None else scores
         given = np.full((len(votes), voters), -1, np.int32)
         given[:, : votes.shape[1]] = votes[:, :voters]
-        found = played[0].predict(self._instances(given, block, k))
-        return rival_of("conditional logit", right, found == labels, random)
+        return _compared("conditional logit", right, fitted[0].predict(self._instances(given, block, k)) == labels)
+
+
+def _compared(name: str, fusion: np.ndarray, rival: np.ndarray) -> Rival:
+    """Return a baseline, given where it and the fusion were right."""
+    return Rival.of(name, int(rival.sum()), int((fusion & ~rival).sum()), int((rival & ~fusion).sum()), len(rival))

@@ -1,305 +1,64 @@
 """Probabilities from scores: P(j) = (1 - e) softmax_j(beta z) + e / k, z the scores over their usual size.
 
-The sharpness beta and the guess rate e are fitted to scores that were given before their labels were seen, so that
-confidence in what was learned by heart does not count. The guess rate is for labels that no score can foresee: without
-it, a softmax under noisy labels must be unsure of everything. One trial is taken as guessed from the start, so that
-nothing ever becomes certain.
+The sharpness beta and the guess rate e are fitted by maximum likelihood to scores that were given before their labels
+were seen, so that memorized labels do not count. The guess rate covers labels that no score predicts: without it, a
+softmax under noisy labels must be unsure of everything. One trial counts as guessed from the start, so that nothing
+ever becomes certain.
 
 Scores have no unit of their own: those of a Perceptron grow as it learns. Their usual size at a trial is the root mean
-square of the scores, centred, of the last trials, the present one included.
+square of the centered scores of the last trials, the present one included.
 
 Where scores are logarithms of probabilities already, as those of the pool for votes, they have a unit: z is the score
-itself, and what is fitted is mixed with those probabilities: they owe nothing to the chance of the last trials, and are
-all that there is before the first label.
+itself. The fitted probabilities are then mixed with those of the learner, which do not depend on the last trials and
+are all that exists before the first label.
+
+`reliability` judges probabilities: trials are sorted into ten bins by confidence, the probability of the class
+predicted. The expected calibration error is the mean over trials of |mean confidence - accuracy| of their bin (Naeini,
+Cooper and Hauskrecht 2015).
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numba import boolean, float64, types
 
-from linmax.core.contract import Labels, Matrix, Vector
-from linmax.engine.record import JUDGED, RING, Record, RecordT, latest
-from linmax.jit.compiling import kernel
+from linmax.core.contract import KNOWN
+from linmax.engine.coverage import covered, reach
+from linmax.engine.engine import Engine
+from linmax.engine.record import JUDGED, RING, Record, keep_table, latest, new_record
+from linmax.learners.attributes.warm_up import Relearned, pool_at_large
+from linmax.util.checks import fraction
 
-__all__ = ["Calibration", "fit_losses", "fit_moment", "fit_probabilities", "softmax"]
+__all__ = [
+    "Bin",
+    "Calibration",
+    "Confidence",
+    "Reliability",
+    "fit_losses",
+    "fit_moment",
+    "fit_probabilities",
+    "reliability",
+    "softmax",
+]
 
-RECENT = 1000  # trials that are fitted to
+RECENT = 1000  # trials used in a fit
 WINDOW = 400  # trials before one from which the usual size of its scores is taken
-LOWEST, HIGHEST, STEPS = -3.0, 12.0, 11  # logarithms of the sharpness, for scores of magnitude 1, that are tried first
-PRECISION = 1e-5  # to which the logarithm of the sharpness is found
-LEAST = 1e-6  # guess rate
-LEAST_LOGGED = 1e-300  # probability of which the logarithm is taken
-FEWEST_JUDGED = 20  # trials by which probabilities are judged
-ALONE = 10.0  # trials after which the learner's own probabilities, all that there is at first, come down to a half
-OWN, LEARNED = 0.45, 150.0  # their share in the end, and the trials after which it has half of that
+LOG_BETAS = np.linspace(-3.0, 12.0, 11)  # logarithms of the sharpness, for scores of magnitude 1, that are tried first
+PRECISION = 1e-9  # of the logarithm of the sharpness and of the guess rate
+MOST_STEPS = 60
+LEAST_GUESS, MOST_GUESS = 1e-6, 1.0 - 1e-9  # below 1, so that the order of the scores stays
+LEAST_LOGGED = 1e-300  # probability whose logarithm is taken
+FEWEST_JUDGED = 20  # trials needed to judge probabilities
+ALONE = 10.0  # trials after which the learner's own probabilities, all that exists at first, weigh a half
+OWN, LEARNED = 0.45, 150.0  # their final weight, and the trials after which it has half of that
+BINS = 10
+LEAST_COUNTED = 1e-12  # smallest probability that the log loss counts
 
 
-# -- in compiled code ---------------------------------------------------------------------------------------------
-
-
-@kernel()
-def mean_square(scores: np.ndarray) -> float:
-    """The mean square of the scores of one trial, centred; -inf is the score of a class not yet known."""
-    number, total = 0, 0.0
-    for c in range(scores.size):
-        if scores[c] > -np.inf:
-            number += 1
-            total += scores[c]
-    if number == 0:
-        return 0.0
-    mean, squares = total / number, 0.0
-    for c in range(scores.size):
-        if scores[c] > -np.inf:
-            squares += (scores[c] - mean) ** 2
-    return squares / number
-
-
-@kernel()
-def largest_of(scores: np.ndarray) -> float:
-    """The highest score of one trial."""
-    highest = -np.inf
-    for c in range(scores.size):
-        highest = max(highest, scores[c])
-    return highest
-
-
-@kernel()
-def best_guess(chosen: np.ndarray, even: np.ndarray) -> float:
-    """The guess rate e that minimises -sum log((1 - e) chosen + e even) - log e, which is convex."""
-    low, high, guess = LEAST, 1.0, 0.1
-    for _ in range(60):
-        slope, bend = -1.0 / guess, 1.0 / (guess * guess)
-        for t in range(chosen.size):
-            ratio = (even[t] - chosen[t]) / ((1.0 - guess) * chosen[t] + guess * even[t])
-            slope -= ratio
-            bend += ratio * ratio
-        if slope > 0.0:
-            high = guess
-        else:
-            low = guess
-        step = guess - slope / bend
-        if not low <= step <= high:
-            step = 0.5 * (low + high)
-        if abs(step - guess) <= 1e-12:
-            break
-        guess = step
-    return guess
-
-
-@kernel()
-def judge_sharpness(
-    scores: np.ndarray, labels: np.ndarray, beta: float, chosen: np.ndarray, even: np.ndarray, rise: np.ndarray
-) -> tuple[float, float, float]:
-    """For one sharpness: the loss at the best guess rate, its slope along log beta, and that guess rate.
-
-    ``chosen`` is filled with the shares of the labels, ``rise`` with how much each grows along beta.
-    """
-    for t in range(labels.size):
-        row, label = scores[t], labels[t]
-        highest, total, mean = largest_of(row), 0.0, 0.0
-        for c in range(row.size):
-            if row[c] > -np.inf:
-                share = math.exp(beta * (row[c] - highest))
-                total += share
-                mean += share * (row[c] - highest)
-        chosen[t] = math.exp(beta * (row[label] - highest)) / total
-        rise[t] = chosen[t] * (row[label] - highest - mean / total)
-    guess = best_guess(chosen, even)
-    loss, slope = -math.log(guess), 0.0
-    for t in range(labels.size):
-        mixed = (1.0 - guess) * chosen[t] + guess * even[t]
-        loss -= math.log(max(mixed, 1e-300))
-        slope -= (1.0 - guess) * rise[t] / max(mixed, 1e-300)
-    return loss, slope * beta, guess
-
-
-@kernel(types.UniTuple(float64, 3)(Matrix, Labels, Matrix))
-def likeliest(scores: np.ndarray, labels: np.ndarray, room: np.ndarray) -> tuple[float, float, float]:
-    """Sharpness and guess rate for which the labels are likeliest, and the loss.
-
-    The best of a few sharpnesses is made precise. There is ``room`` for three numbers of each trial.
-    """
-    chosen, even, rise = room[0], room[1], room[2]
-    spread = 0.0
-    for t in range(labels.size):
-        number, total = 0, 0.0
-        for c in range(scores.shape[1]):
-            if scores[t, c] > -np.inf:
-                number += 1
-                total += scores[t, c]
-        even[t] = 1.0 / number
-        for c in range(scores.shape[1]):
-            if scores[t, c] > -np.inf:
-                spread = max(spread, abs(scores[t, c] - total / number))
-    if spread == 0.0:
-        spread = 1.0
-    apart = (HIGHEST - LOWEST) / (STEPS - 1)
-    best, at = np.inf, LOWEST
-    for step in range(STEPS):
-        place = LOWEST + step * apart
-        loss, _, _ = judge_sharpness(scores, labels, math.exp(place) / spread, chosen, even, rise)
-        if loss < best:
-            best, at = loss, place
-    low, high = max(LOWEST, at - apart), min(HIGHEST, at + apart)
-    _, before, _ = judge_sharpness(scores, labels, math.exp(low) / spread, chosen, even, rise)
-    _, after, _ = judge_sharpness(scores, labels, math.exp(high) / spread, chosen, even, rise)
-    side = 0
-    while before < 0.0 < after and high - low > PRECISION:  # the Illinois method
-        at = (low * after - high * before) / (after - before)
-        _, slope, _ = judge_sharpness(scores, labels, math.exp(at) / spread, chosen, even, rise)
-        if abs(slope) <= PRECISION:
-            break
-        if slope > 0.0:
-            high, after = at, slope
-            before = before / 2.0 if side > 0 else before
-            side = 1
-        else:
-            low, before = at, slope
-            after = after / 2.0 if side < 0 else after
-            side = -1
-    beta = math.exp(at) / spread
-    loss, _, guess = judge_sharpness(scores, labels, beta, chosen, even, rise)
-    return beta, guess, loss
-
-
-@kernel(types.void(Matrix, Matrix, Vector))
-def over_size(scores: np.ndarray, sized: np.ndarray, squares: np.ndarray) -> None:
-    """Each trial's scores over their usual size: of the last WINDOW trials, and its own."""
-    for t in range(len(scores)):
-        squares[t], total, first = mean_square(scores[t]), 0.0, max(0, t - WINDOW)
-        for before in range(first, t + 1):
-            total += squares[before]
-        size = math.sqrt(total / (t + 1 - first))
-        for c in range(scores.shape[1]):
-            if scores[t, c] > -np.inf:
-                sized[t, c] = scores[t, c] / size if size > 0.0 else 0.0
-            else:
-                sized[t, c] = -np.inf
-
-
-@kernel(types.void(RecordT, Matrix, boolean, float64, float64, Matrix))
-def shares_of(record: Record, scores: np.ndarray, natural: bool, beta: float, guess: float, shares: np.ndarray) -> None:
-    """(1 - e) softmax(beta z) + e / k of each trial.
-
-    z are the scores over the size of the last ones of the record and their own; where they are ``natural``, themselves.
-    """
-    judged, room = record.counts[JUDGED], record.labels.size
-    recent, total = min(judged, min(room, WINDOW)), 0.0
-    for t in range(judged - recent, judged):
-        total += mean_square(record.scores[t % room])
-    for t in range(len(scores)):
-        row, out = scores[t], shares[t]
-        size = 1.0 if natural else math.sqrt((total + mean_square(row)) / (recent + 1))
-        highest, number, whole = largest_of(row), 0, 0.0
-        for c in range(row.size):
-            out[c] = 0.0
-            if row[c] > -np.inf:
-                out[c] = math.exp(beta * (row[c] - highest) / size) if size > 0.0 else 1.0
-                whole += out[c]
-                number += 1
-        for c in range(row.size):
-            if row[c] > -np.inf:
-                out[c] = (1.0 - guess) * out[c] / whole + guess / number
-
-
-# -- for the models -----------------------------------------------------------------------------------------------
-
-
-def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """Sharpness and guess rate for which the labels are likeliest; a score of -inf is that of a class not yet known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.special import softmax
-    >>> scores = np.eye(2)[[0, 1] * 50]
-    >>> beta, guess = fit_probabilities(scores, np.array([0, 1] * 50))  # always right
-    >>> round((1 - guess) * float(softmax([beta, 0.0])[0]) + guess / 2, 2)
-    0.99
-    """
-    room = np.empty((3, len(labels)))
-    numbers = np.ascontiguousarray(labels, np.int32)
-    return likeliest(np.ascontiguousarray(scores, np.float64), numbers, room)[:2]
-
-
-def fit_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The log loss of each label under the probabilities of `fit_probabilities`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fit_losses(np.zeros((50, 2)), np.array([0, 1] * 25)).round(2)[:3].tolist()  # scores that tell nothing
-    [0.69, 0.69, 0.69]
-    """
-    beta, guess = fit_probabilities(scores, labels)
-    known = np.isfinite(scores)
-    shares = (1.0 - guess) * softmax(beta * scores) + guess * known / known.sum(axis=1, keepdims=True)
-    return np.asarray(-np.log(np.maximum(shares[np.arange(len(labels)), labels], LEAST_LOGGED)))
-
-
-def fit_moment(judged: int) -> int:
-    """After how many trials the latest fit is made, when ``judged`` have been: now and then, and often at first.
-
-    Examples
-    --------
-    >>> [fit_moment(judged) for judged in (3, 31, 33, 100, 1000, 10_000)]
-    [3, 31, 32, 100, 992, 9984]
-    """
-    step = 1
-    while step < RING - RECENT and judged >= 16 * step * 2:
-        step *= 2
-    return judged - judged % step
-
-
-class Calibration:
-    """The probabilities that follow from the recent scores of a `Record`.
-
-    ``natural`` scores are logarithms of probabilities.
-    """
-
-    def __init__(self) -> None:
-        self._moment = (-1, False)
-        self._fitted = 0.0, 1.0  # before any trial everything is guessed
-
-    def fitted(self, record: Record, natural: bool = False) -> tuple[float, float]:
-        """Sharpness and guess rate, as of the latest moment of a fit."""
-        judged = int(record.counts[JUDGED])
-        moment = fit_moment(judged)
-        if (moment, natural) != self._moment:
-            scores, labels = latest(record)
-            until = len(labels) - (judged - moment)
-            self._moment = moment, natural
-            self._fitted = self._fit(scores[:until], labels[:until], natural) if until > 0 else (0.0, 1.0)
-        return self._fitted
-
-    def _fit(self, scores: np.ndarray, labels: np.ndarray, natural: bool) -> tuple[float, float]:
-        sized = scores if natural else _sized(scores)
-        return fit_probabilities(sized[-RECENT:], labels[-RECENT:])
-
-    def probabilities(self, record: Record, scores: np.ndarray, natural: bool = False) -> np.ndarray:
-        """(T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
-        beta, guess = self.fitted(record, natural)
-        shares = np.empty(scores.shape)
-        shares_of(record, np.ascontiguousarray(scores), natural, beta, guess, shares)
-        return _mixed(shares, scores, int(record.counts[JUDGED])) if natural else shares
-
-    def foreseen(self, record: Record, natural: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
-        """Probabilities of the newer half of the trials kept, by the older half alone, and their labels.
-
-        None of fewer than `FEWEST_JUDGED` trials.
-        """
-        scores, labels = latest(record)
-        half = len(labels) // 2
-        if half < FEWEST_JUDGED:
-            return None
-        beta, guess = self._fit(scores[:half], labels[:half], natural)
-        sized, known = (scores if natural else _sized(scores))[half:], np.isfinite(scores[half:])
-        shares = softmax(beta * sized)
-        shares = (1.0 - guess) * shares + guess * known / known.sum(axis=1, keepdims=True)
-        return _mixed(shares, scores[half:], half) if natural else shares, labels[half:]
+# -- fitting ------------------------------------------------------------------------------------------------------
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -314,14 +73,337 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
+def fitted_shares(scores: np.ndarray, beta: float, guess: float) -> np.ndarray:
+    """Return (1 - e) softmax(beta z) + e / k of each trial, over the k classes that are known (-inf is unknown).
+
+    Examples
+    --------
+    >>> fitted_shares(np.log([[0.5, 1.5, 1e-300]]), beta=0.0, guess=0.5).round(2).tolist()
+    [[0.33, 0.33, 0.33]]
+    """
+    known = np.isfinite(scores)
+    count = np.maximum(known.sum(axis=1, keepdims=True), 1)
+    finite = np.where(known, scores, 0.0)
+    highest = np.where(known, scores, -np.inf).max(axis=1, keepdims=True, initial=-1e300)
+    powers = np.exp(beta * (finite - highest), where=known, out=np.zeros(scores.shape))
+    total = np.maximum(powers.sum(axis=1, keepdims=True), LEAST_LOGGED)
+    return np.asarray((1.0 - guess) * powers / total + guess * known / count)
+
+
+def centered(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the centered scores of each trial, 0 for unknown classes, and how many classes are known."""
+    known = np.isfinite(scores)
+    count = known.sum(axis=1)
+    finite = np.where(known, scores, 0.0)
+    mean = finite.sum(axis=1) / np.maximum(count, 1)
+    return np.where(known, finite - mean[:, None], 0.0), count
+
+
+def mean_squares(scores: np.ndarray) -> np.ndarray:
+    """Return the mean square of the centered scores of each trial."""
+    values, count = centered(scores)
+    return np.asarray((values**2).sum(axis=1) / np.maximum(count, 1))
+
+
+def over_size(scores: np.ndarray) -> np.ndarray:
+    """Return the scores of successive trials, each over their usual size at its time."""
+    if not len(scores):
+        return scores
+    squares = np.concatenate([np.zeros(WINDOW), mean_squares(scores)])
+    totals = np.lib.stride_tricks.sliding_window_view(squares, WINDOW + 1).sum(axis=1)
+    sizes = np.sqrt(totals / np.minimum(np.arange(len(scores)) + 1, WINDOW + 1))[:, None]
+    return _divided(scores, sizes)
+
+
+def _divided(scores: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return scores over their size, 0 where that is 0; unknown classes stay at -inf."""
+    sized = np.divide(scores, sizes, out=np.zeros_like(scores), where=sizes > 0.0)
+    return np.where(np.isfinite(scores), sized, -np.inf)
+
+
+def best_guess(chosen: np.ndarray, even: np.ndarray, guess: float) -> float:
+    """Return the guess rate e that minimizes -sum log((1 - e) chosen + e even) - log e, by Newton's method."""
+    gap = even - chosen
+    for _ in range(MOST_STEPS):
+        ratio = gap / (chosen + guess * gap)
+        slope, bend = -ratio.sum() - 1.0 / guess, ratio @ ratio + 1.0 / guess**2
+        step = slope / bend
+        damped = step / (1.0 + abs(slope) / math.sqrt(bend)) if abs(step) > 0.1 * guess else step
+        guess, before = min(max(guess - damped, LEAST_GUESS), MOST_GUESS), guess
+        if abs(guess - before) <= PRECISION * guess:
+            break
+    return float(guess)
+
+
+class Likelihood:
+    """Loss of the labels of some trials as a function of the sharpness, each at its best guess rate."""
+
+    def __init__(self, scores: np.ndarray, labels: np.ndarray) -> None:
+        values, count = centered(scores)
+        self.known, self.even = np.isfinite(scores), 1.0 / count
+        self.leads = np.where(self.known, scores - scores.max(axis=1, keepdims=True), 0.0)
+        self.of_label = self.leads[np.arange(len(labels)), labels]
+        self.spread = float(np.abs(values).max(initial=0.0)) or 1.0
+        self.guess = 0.1  # where the search for the guess rate starts
+
+    def at(self, log_beta: float) -> tuple[float, float, float]:
+        """Return the loss, its slope along log beta, and the guess rate."""
+        beta = math.exp(log_beta) / self.spread
+        powers = np.exp(beta * self.leads) * self.known
+        total = powers.sum(axis=1)
+        chosen = np.exp(beta * self.of_label) / total
+        rise = chosen * (self.of_label - (powers * self.leads).sum(axis=1) / total)
+        self.guess = guess = best_guess(chosen, self.even, self.guess)
+        mixed = np.maximum((1.0 - guess) * chosen + guess * self.even, LEAST_LOGGED)
+        return -math.log(guess) - float(np.log(mixed).sum()), -beta * (1.0 - guess) * float((rise / mixed).sum()), guess
+
+
+def fit_probabilities(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """Return the most likely sharpness and guess rate; a score of -inf is that of a class not yet known.
+
+    Examples
+    --------
+    >>> scores = np.eye(2)[[0, 1] * 50]
+    >>> beta, guess = fit_probabilities(scores, np.array([0, 1] * 50))  # always right
+    >>> round((1 - guess) * float(softmax(np.array([[beta, 0.0]]))[0, 0]) + guess / 2, 2)
+    0.99
+    """
+    likelihood = Likelihood(scores, labels)
+    best = int(np.argmin([likelihood.at(place)[0] for place in LOG_BETAS]))
+    low, high = LOG_BETAS[max(0, best - 1)], LOG_BETAS[min(len(LOG_BETAS) - 1, best + 1)]
+    at, before, after, side = float(LOG_BETAS[best]), likelihood.at(low)[1], likelihood.at(high)[1], 0
+    for _ in range(MOST_STEPS):  # where the slope is 0, by the Illinois method
+        if not (before < 0.0 < after and high - low > PRECISION):
+            break
+        at = (low * after - high * before) / (after - before)
+        slope = likelihood.at(at)[1]
+        if slope > 0.0:
+            high, after, before, side = at, slope, before / (2.0 if side > 0 else 1.0), 1
+        elif slope < 0.0:
+            low, before, after, side = at, slope, after / (2.0 if side < 0 else 1.0), -1
+        else:
+            break
+    return math.exp(at) / likelihood.spread, likelihood.at(at)[2]
+
+
+def fit_losses(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the log loss of each label under the probabilities of `fit_probabilities`.
+
+    Examples
+    --------
+    >>> fit_losses(np.zeros((50, 2)), np.array([0, 1] * 25)).round(2)[:3].tolist()  # uninformative scores
+    [0.69, 0.69, 0.69]
+    """
+    beta, guess = fit_probabilities(scores, labels)
+    shares = fitted_shares(scores, beta, guess)
+    return np.asarray(-np.log(np.maximum(shares[np.arange(len(labels)), labels], LEAST_LOGGED)))
+
+
+def fit_moment(judged: int) -> int:
+    """Return the number of trials at the latest fit, when ``judged`` have been: at intervals that grow.
+
+    Examples
+    --------
+    >>> [fit_moment(judged) for judged in (3, 31, 33, 100, 1000, 10_000)]
+    [3, 31, 32, 100, 992, 9984]
+    """
+    step = 1
+    while step < RING - RECENT and judged >= 16 * step * 2:
+        step *= 2
+    return judged - judged % step
+
+
+class Calibration:
+    """Probabilities that follow from the recent scores of a `Record`.
+
+    ``natural`` scores are logarithms of probabilities.
+    """
+
+    def __init__(self) -> None:
+        self._moment = (-1, False)
+        self._fitted = 0.0, 1.0  # before any trial everything is guessed
+        self._squares = -1, 0.0, 0  # of the last trials: as of how many, their sum, and how many of them
+
+    def fitted(self, record: Record, natural: bool = False) -> tuple[float, float]:
+        """Return the sharpness and the guess rate of the latest fit."""
+        judged = int(record.counts[JUDGED])
+        moment = fit_moment(judged)
+        if (moment, natural) != self._moment:
+            scores, labels = latest(record)
+            until = len(labels) - (judged - moment)
+            self._moment = moment, natural
+            self._fitted = self._fit(scores[:until], labels[:until], natural) if until > 0 else (0.0, 1.0)
+        return self._fitted
+
+    def _fit(self, scores: np.ndarray, labels: np.ndarray, natural: bool) -> tuple[float, float]:
+        return fit_probabilities((scores if natural else over_size(scores))[-RECENT:], labels[-RECENT:])
+
+    def probabilities(self, record: Record, scores: np.ndarray, natural: bool = False) -> np.ndarray:
+        """Return (T, k) scores as probabilities; -inf, a class not yet known, gives 0."""
+        beta, guess = self.fitted(record, natural)
+        judged = int(record.counts[JUDGED])
+        if natural:
+            return _mixed(fitted_shares(scores, beta, guess), scores, judged)
+        if self._squares[0] != judged:
+            room = len(record.labels)
+            last = np.arange(max(0, judged - min(room, WINDOW)), judged) % room
+            self._squares = judged, float(mean_squares(record.scores[last]).sum()), len(last)
+        _, total, count = self._squares
+        sizes = np.sqrt((total + mean_squares(scores)) / (count + 1))[:, None]
+        return fitted_shares(_divided(scores, sizes), beta, guess)
+
+    def foreseen(self, record: Record, natural: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return probabilities of the newer half of the stored trials, fitted to the older half, and their labels.
+
+        None for fewer than `FEWEST_JUDGED` trials.
+        """
+        scores, labels = latest(record)
+        half = len(labels) // 2
+        if half < FEWEST_JUDGED:
+            return None
+        beta, guess = self._fit(scores[:half], labels[:half], natural)
+        sized = (scores if natural else over_size(scores))[half:]
+        shares = fitted_shares(sized, beta, guess)
+        return _mixed(shares, scores[half:], half) if natural else shares, labels[half:]
+
+
 def _mixed(fitted: np.ndarray, scores: np.ndarray, trials: int) -> np.ndarray:
-    """What was fitted to so many trials, and the learner's own probabilities, whose logarithms are the scores."""
+    """Mix probabilities fitted to this many trials with the learner's own, whose logarithms are the scores."""
     own = max(ALONE / (ALONE + trials), OWN * trials / (LEARNED + trials))
     return (1.0 - own) * fitted + own * softmax(scores)
 
 
-def _sized(scores: np.ndarray) -> np.ndarray:
-    """Scores of trials that came one after the other, each over the usual size at its time."""
-    sized = np.empty_like(scores)
-    over_size(scores, sized, np.empty(len(scores)))
-    return sized
+# -- reliability --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Trials of about the same confidence: its mean, the share that was right, and their number."""
+
+    confidence: float
+    accuracy: float
+    trials: int
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Log loss (nats a trial), expected calibration error, and the bins that hold any trial.
+
+    ``by_chance`` is about the calibration error that true probabilities would have on this many trials.
+    """
+
+    trials: int
+    log_loss: float
+    calibration_error: float
+    by_chance: float
+    bins: tuple[Bin, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers."""
+        return {**vars(self), "bins": [vars(part) for part in self.bins]}
+
+
+def reliability(probabilities: np.ndarray, places: np.ndarray) -> Reliability:
+    """Judge (trials, classes) probabilities by the places of the right classes; -1 is a class that is none of them.
+
+    Examples
+    --------
+    >>> found = reliability(np.array([[0.8, 0.2], [0.8, 0.2], [0.4, 0.6]]), np.array([0, 1, 1]))
+    >>> found.bins
+    (Bin(confidence=0.6, accuracy=1.0, trials=1), Bin(confidence=0.8, accuracy=0.5, trials=2))
+    >>> round(found.calibration_error, 3), round(found.log_loss, 3)
+    (0.333, 0.781)
+    """
+    trials = len(places)
+    given = np.where(places >= 0, probabilities[np.arange(trials), places], 0.0)
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == places
+    which = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    bins = tuple(
+        Bin(float(confidence[which == b].mean()), float(right[which == b].mean()), int((which == b).sum()))
+        for b in np.unique(which).tolist()
+    )
+    error = sum(part.trials * abs(part.confidence - part.accuracy) for part in bins) / max(1, trials)
+    # Of a bin of n trials, the share right is off by sqrt(2/pi) deviations on average.
+    spread = sum(math.sqrt(part.trials * part.confidence * (1.0 - part.confidence)) for part in bins)
+    chance = math.sqrt(2.0 / math.pi) * spread / max(1, trials)
+    return Reliability(trials, float(-np.log(np.maximum(given, LEAST_COUNTED)).mean()), error, chance, bins)
+
+
+# -- for models ---------------------------------------------------------------------------------------------------
+
+
+class Confidence:
+    """Probabilities, prediction sets and their reliability: the part of a `linmax.models.model.Model` about scores."""
+
+    engine: Engine
+    record: Record
+    classes: list[Any]
+    _calibration: Calibration
+    _at_large: tuple[Relearned, Record, Calibration] | None = None  # for rows that do not follow the stream
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Return scores from `judge` as probabilities (see `linmax.models.calibration`)."""
+        scores = scores / self.engine.top.unit(self.engine)
+        pool = self.engine.top.weighing
+        other = None if pool is None else pool_at_large(pool, self.engine.state.shape, self.engine.k)
+        if other is None:
+            return self._calibration.probabilities(self.record, scores, self._natural)
+        # After a stream sorted by class, a pool relearned from a sample of it answers: its scores are calibrated.
+        if self._at_large is None or self._at_large[0] is not other:
+            record = new_record(self.engine.k)
+            keep_table(record, other.scores, other.labels, int(self.engine.state.shape[KNOWN]))
+            self._at_large = other, record, Calibration()
+        _, record, calibration = self._at_large
+        return calibration.probabilities(record, scores)
+
+    def own_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Return scores from `judge` as the probabilities that the learner itself works with.
+
+        Scores of the pool for votes are logarithms of such; for any other learner they are `probabilities`.
+        """
+        return softmax(scores) if self._natural else self.probabilities(scores)
+
+    @property
+    def _natural(self) -> bool:
+        """True if scores are logarithms of probabilities."""
+        return self.engine.top.gives_logarithms
+
+    @property
+    def calibration(self) -> tuple[float, float]:
+        """Sharpness, for scores of their usual size or logarithms of probabilities, and guess rate."""
+        return self._calibration.fitted(self.record, self._natural)
+
+    @property
+    def reliability(self) -> Reliability | None:
+        """Reliability of the probabilities on recent trials; None if there are too few."""
+        foreseen = self._calibration.foreseen(self.record, self._natural)
+        return None if foreseen is None else reliability(*foreseen)
+
+    @property
+    def follows(self) -> bool:
+        """True if the coverage of prediction sets is kept, which needs the scores of every trial."""
+        return self.record.levels.size > 0
+
+    def follow(self) -> Self:
+        """Keep the coverage of prediction sets from now on; call it before the first trial."""
+        self.record = new_record(len(self.classes), followed=True)
+        return self
+
+    def sets(self, scores: np.ndarray, coverage: float) -> np.ndarray:
+        """Return which classes are in the prediction set of each row of scores (see `linmax.engine.coverage`)."""
+        wanted, judged = fraction("coverage", coverage, 0.9), int(self.record.counts[JUDGED])
+        if not self.follows:
+            raise ValueError(
+                "prediction sets need the scores of every trial, and this model has not kept them; learn the trials "
+                "again, or use probabilities"
+            )
+        largest = reach(self.record.levels, self.record.gaps, judged, wanted)
+        scores = scores / self.engine.top.unit(self.engine)
+        highest = scores.max(axis=1, keepdims=True)
+        return np.asarray((highest - scores <= largest) & np.isfinite(scores) | (scores == highest))
+
+    @property
+    def coverage(self) -> dict[float, float]:
+        """Share of the trials whose label was in the prediction set of each coverage, before it was seen."""
+        judged = int(self.record.counts[JUDGED])
+        return covered(self.record.levels, judged) if self.follows and judged else {}

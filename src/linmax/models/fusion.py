@@ -42,6 +42,7 @@ from linmax.models.asking import (
     Recent,
     VoterPanels,
     add_class,
+    asked_among,
     read_costs,
     read_share,
 )
@@ -55,13 +56,14 @@ from linmax.models.baselines import (
     LogitRival,
     Tally,
 )
+from linmax.models.calibration import Reliability, reliability
 from linmax.models.experts_model import ExpertsModel
+from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import chosen
-from linmax.models.reliability import Reliability, reliability
 from linmax.models.report import Details, Explanation, Report, Side, Voter
 from linmax.models.wrong import denied, mask_of, other_label
 from linmax.util import files
-from linmax.util.checks import at_least, fraction, one_of, whole
+from linmax.util.checks import at_least, fraction, one_of
 from linmax.util.names import apart
 
 __all__ = ["FUSION_KIND", "FusionState", "OnLineFusion", "VoteBatch", "fusion_from", "fusion_state", "side_columns"]
@@ -378,7 +380,7 @@ class FusionState:
             "model": state,
             "tally": self.tally.arrays,
             **asking,
-            "logit": self.logit.arrays,
+            "logit": self.logit.kept.arrays,
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
@@ -405,7 +407,7 @@ class FusionState:
             Sides.restored(description, blocks["sides"]),
             Tally.restored(blocks["tally"]),
             Asking.restored(description, blocks),
-            LogitRival.restored(blocks["logit"]),
+            LogitRival(KeptTrials.restored(blocks["logit"])),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -493,7 +495,7 @@ class FusionState:
         try:
             return self.shares().sum(axis=1)
         except ValueError:
-            return self.recent.accuracy_lately()
+            return self.recent.accuracy()
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -542,7 +544,7 @@ class FusionState:
             self.asking.learn_all(row.codes, row.asked, labels)
         order = self._reader.order
         self.tally.add(right, order[row.codes], order[labels], len(order) - 1)
-        self.logit.add_row(row.codes, labels, right)
+        self.logit.add(row.codes, labels, right)
         return True
 
     def join(self, held: Sequence[Sequence[Any]]) -> None:
@@ -764,18 +766,18 @@ class FusionState:
 
     # -- reports --------------------------------------------------------------------------------------------------
 
-    def compared(self, seed: int, held_out: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
+    def compared(self, held_out: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
         """Compare the fusion with the baselines, online or on held-out trials and their labels."""
-        random, k = np.random.default_rng(seed), len(self.model.classes)
+        k = len(self.model.classes)
         if held_out is None:
-            comparison, logit = self.tally.compare(self.voters, seed), self.logit.online(k, random)
+            comparison, logit = self.tally.compare(self.voters), self.logit.online(k)
         else:
             batch, labels = held_out
             right, tally = self.predict(self.parts_of(batch), len(batch)) == labels, Tally(len(self.voters))
             self.count(tally, batch, labels, right, self.tally.leaders)
-            comparison = tally.compare(self.voters, seed, self.tally.leaders)
+            comparison = tally.compare(self.voters, self.tally.leaders)
             numbers = Names(self.model.classes).encode_known(labels.tolist())
-            logit = self.logit.held_out(self._codes(batch), batch.logs, numbers, right, k, random)
+            logit = self.logit.held_out(self._codes(batch), batch.logs, numbers, right, k)
         return comparison if logit is None else replace(comparison, rivals={**comparison.rivals, "logit": logit})
 
     def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
@@ -792,7 +794,7 @@ class FusionState:
         """Return a line for each voter, the largest weight first, or the most accurate if there are no weights."""
         trials = max(1, self.tally.trials)
         right = dict(zip(self.voters, (self.tally.right[FIRST_VOTER:] / trials).tolist(), strict=True))
-        spoke = dict(zip(self.voters, (self.tally.spoke[FIRST_VOTER:] / trials).tolist(), strict=True))
+        spoke = dict(zip(self.voters, (self.tally.answered[FIRST_VOTER:] / trials).tolist(), strict=True))
         order = list(weights) or sorted(self.voters, key=lambda name: -right[name])
         return tuple(Voter(name, weights.get(name), right[name], spoke[name]) for name in order)
 
@@ -1224,10 +1226,11 @@ class OnLineFusion:
             raise ValueError("ask() needs votes, but this fusion was fitted to scores, which have no limit")
         tolerance, explore = read_share("tolerance", tolerance), read_share("explore", explore)
         costs = _by_text(costs)
-        asked, prices = _asked(state, votes), read_costs(costs, state.voters)
-        choice, codes = None, np.zeros(0, np.int32)
-        if tolerance > 0.0 and not state.sides.names:
-            choice, codes = Choice.read(tolerance, costs, state.voters), self._codes(votes)
+        cast = {str(name): vote for name, vote in votes.items()} if isinstance(votes, Mapping) else votes
+        asked, prices = asked_among(cast, state.voters, state.sides.names), read_costs(costs, state.voters)
+        codes = self._codes(votes) if tolerance > 0.0 else np.zeros(0, np.int32)
+        few_learn = tolerance > 0.0 and not state.sides.names
+        choice = Choice.read(tolerance, costs, state.voters) if few_learn else None
 
         def question() -> Question:
             return state.question(later(self, state, _ballots(state, votes)), asked)
@@ -1331,7 +1334,7 @@ class OnLineFusion:
         sides = state.side_values(batch.places[0])
         return Explanation(classes[winner], classes[second], sum(ordered.values()), ordered, cast, sides)
 
-    def report(self, votes: Any = None, y: Any = None, *, seed: int = 0, costs: Any = None) -> Report:
+    def report(self, votes: Any = None, y: Any = None, *, costs: Any = None) -> Report:
         """Compare the fusion with plurality, soft voting, the best voters and a logit.
 
         Parameters
@@ -1339,28 +1342,25 @@ class OnLineFusion:
         votes, y
             Held-out trials, to be scored as well; nothing is learned from them. There the best voter in hindsight is
             the best on them, and the best so far the one that led when learning ended.
-        seed
-            Of the bootstrap.
         costs
             What asking each voter costs, {voter: number}, for the page of `Report.to_html` that says how few are
             enough: the most weight for its cost comes first there.
 
         Notes
         -----
-        Intervals are percentiles of 10,000 paired resamples of the trials. They take trials as independent, which those
-        of a drifting stream are not. The best voter in hindsight was chosen with the labels at hand, which flatters it.
+        Intervals are those of Agresti and Min for paired trials. They take trials as independent, which those of a
+        drifting stream are not. The best voter in hindsight was chosen with the labels at hand, which flatters it.
         """
         state = self._fitted
-        whole("seed", seed, 0)
         if (votes is None) != (y is None):
             raise ValueError(
                 f"report() needs both votes and y of held-out trials, got only {'y' if y is not None else 'votes'}"
             )
-        prices = None if costs is None else read_costs(costs, state.voters)
+        read_costs(costs, state.voters)
         test = test_reliability = None
         if votes is not None:
             batch, labels = self._held_out(votes, y)
-            test, test_reliability = state.compared(seed, (batch, labels)), state.reliability(batch, labels)
+            test, test_reliability = state.compared((batch, labels)), state.reliability(batch, labels)
         try:
             weights = self.weights()
         except ValueError:  # not a single weight vector
@@ -1369,11 +1369,12 @@ class OnLineFusion:
         if state.normalizer is not None:
             shares = np.abs(state.shares()).sum(axis=0).tolist() if weights else []
             kinds = dict(zip(state.normalizer.kinds, shares, strict=False))
-        model = state.model
-        scored = state.normalizer is not None
+        model, panels = state.model, None
+        if state.normalizer is None and state.recent.enough and len(state.voters) > 1:
+            panels = state.asking.compared(state, read_costs(costs, state.voters))
         return Report(
             str(model.learner),
-            state.compared(seed),
+            state.compared(),
             test,
             state.voter_lines(weights),
             kinds,
@@ -1381,7 +1382,7 @@ class OnLineFusion:
             model.reliability,
             test_reliability,
             model.coverage,
-            Details.of(state.tally, state.voters, state.recent, model, state.worth(), scored, prices),
+            Details.of(state.tally, state.voters, state.recent.rows(), panels, costs is not None),
         )
 
     def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
@@ -1405,7 +1406,7 @@ class OnLineFusion:
         curves = {
             "fusion": tally.curve(FUSION),
             "plurality": tally.curve(PLURALITY),
-            f"best voter, {voters[tally.leader]}": tally.curve(FIRST_VOTER + tally.leader),
+            f"best voter, {voters[tally.leaders[0]]}": tally.curve(FIRST_VOTER + tally.leaders[0]),
             "best voter so far": tally.curve(BEST_SO_FAR),
             "best voter lately": tally.curve(BEST_LATELY),
         }
@@ -1489,19 +1490,3 @@ def _ballots(state: FusionState, votes: Mapping[Any, Any]) -> Ballots:
     row = [cast.get(name) for name in state.voters]
     names, sides = state.voters if state.named else None, tuple([cast.get(name)] for name in state.sides.names)
     return Ballots(label_array(row)[None], names, sides)
-
-
-def _asked(state: FusionState, votes: Any) -> np.ndarray:
-    """Return which voters these votes are of, checked."""
-    if not isinstance(votes, Mapping):
-        raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
-    voters, asked = Names(state.voters), np.zeros(len(state.voters), bool)
-    for given, vote in votes.items():
-        name = str(given)
-        if vote.__hash__ is None:
-            raise TypeError(f"votes: {vote!r} of {given!r} is not one vote; give {{voter: vote}} of one instance")
-        if name in voters:
-            asked[voters.code(name)] = True
-        elif name not in state.sides.names:
-            raise ValueError(f"votes: {given!r} is not a known voter; the voters are {', '.join(state.voters)}")
-    return asked

@@ -310,9 +310,9 @@ def _merge_learners(
     }
     found = Learner.from_state(description, arrays)
     kept = [learner._asked().recent for learner in learners]
-    if all(recent.told for recent in kept) and not (raters or attributes):
+    if all(recent.trials for recent in kept) and not (raters or attributes):
         maps = zip(kept, voter_maps, class_maps, strict=False)
-        found._asking = Asking(Recent.joined(list(maps), len(voters)))
+        found._asking = Asking(Recent.joined(list(maps), len(voters), sum(recent.trials for recent in kept)))
     return found
 
 
@@ -517,8 +517,7 @@ def _join_fusion_states(
     tallies = [(state.tally, there) for state, there in zip(everyone, union.voter_maps, strict=True)]
     recents = zip(states, union.voter_maps, union.class_maps, strict=False)
     tally = Tally.added_up(tallies, signs, size)
-    recent = Recent.joined([(state.recent, there, classes) for state, there, classes in recents], size)
-    recent.told = tally.trials
+    recent = Recent.joined([(state.recent, there, classes) for state, there, classes in recents], size, tally.trials)
     return FusionState(
         model,
         first.fixed,

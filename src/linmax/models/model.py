@@ -34,9 +34,8 @@ from linmax.engine.record import (
     widened,
 )
 from linmax.engine.record import TRIALS as COUNTED
-from linmax.models.calibration import Calibration
+from linmax.models.calibration import Calibration, Confidence
 from linmax.models.columns import Columns
-from linmax.models.confidence import Confidence
 from linmax.models.inspecting import Inspectable
 from linmax.models.showings import play_shown
 from linmax.rules.custom import as_pickled

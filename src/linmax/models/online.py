@@ -40,6 +40,7 @@ from linmax.models.asking import (
     Question,
     VoterPanels,
     add_class,
+    asked_among,
     read_costs,
     read_share,
 )
@@ -779,7 +780,7 @@ class Learner:
         self._numbered_voters: int | None = None
         many = len(self._voters) > MOST_ASKED
         self._of_votes = bool(self._voters) and not (self._attributes or self._raters or self._choosing or many)
-        if not self._of_votes and (self._heard or self._asking.recent.told):
+        if not self._of_votes and (self._heard or self._asking.recent.trials):
             self._heard, self._asking = [], Asking()
         self._short = self._short and self._asking.choice is None
 
@@ -1487,7 +1488,7 @@ class Learner:
     def _asking_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What is kept, as plain data and arrays; nothing of other learners."""
         asking = self._asked()
-        if not asking.recent.told and asking.choice is None:
+        if not asking.recent.trials and asking.choice is None:
             return {}, {}
         told, blocks = asking.state()
         named = ((f"asking.{block}.{name}", a) for block, arrays in blocks.items() for name, a in arrays.items())
@@ -1508,7 +1509,7 @@ class Learner:
         try:
             weights = self.weights.arrays.voters
         except ValueError:  # not a single weight vector
-            return self._asked().recent.accuracy_lately(len(self._voters))
+            return self._asked().recent.accuracy(len(self._voters))
         total = np.abs(weights).sum()
         return np.asarray(weights / total if total > 0.0 else weights)
 
@@ -1781,15 +1782,13 @@ def inquiry_of(
     voters: Sequence[Any] | None,
 ) -> Inquiry:
     """Return the question which voter to ask next, checked against what the learner knows."""
-    if not isinstance(votes, Mapping):
-        raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
     names = learner.voters
     if not names:
         raise ValueError("ask() needs voters, and this learner has met none; learn from trials with votes= first")
-    for given, block in ("votes", votes), ("voters", () if voters is None else voters):
-        unknown = [name for name in block if name not in names]
-        if unknown:
-            raise ValueError(f"{given}: {unknown[0]!r} is not a known voter; the voters are {names!r}")
+    asked = asked_among(votes, names)
+    unknown = [name for name in voters or () if name not in names]
+    if unknown:
+        raise ValueError(f"voters: {unknown[0]!r} is not a known voter; the voters are {names!r}")
     if candidates is not None and attributes is not None:
         raise TypeError("attributes have a weight for each class, and candidates have no weights of their own")
     allowed = None if voters is None else np.array([name in voters for name in names], bool)
@@ -1797,11 +1796,7 @@ def inquiry_of(
         read_share("tolerance", tolerance), read_share("explore", explore), read_costs(costs, names)
     )  # fmt: skip
     choice = read_choice(learner, tolerance, costs, attributes is not None)
-    asked = np.array([name in votes for name in names], bool)
     cast = {name: vote for name, vote in votes.items() if not missing(vote)}
-    for name, vote in cast.items():
-        if vote.__hash__ is None:
-            raise TypeError(f"votes: {vote!r} of {name!r} is not hashable; a vote is one class")
     if candidates is None:
         cast = learner._reading.read(None, cast, None).votes
     codes = learner._heard_from(cast)[0] if choice is not None else np.zeros(0, np.int32)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from importlib import resources
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,9 @@ import numpy as np
 
 from linmax.bounds import adaptive_coverage
 from linmax.engine.coverage import COVERAGES, LEVEL_STEPS
-from linmax.models.asking import VoterPanels, order_by_worth, panel_of
+from linmax.models.asking import VoterPanels
 from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Comparison, Tally
-from linmax.models.model import Model
-from linmax.models.reliability import Reliability
+from linmax.models.calibration import Reliability
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
@@ -106,47 +106,6 @@ class Section:
     details: bool = False
 
 
-STYLE = """
-:root{--paper:#fff;--ink:#1c2127;--soft:#5c6670;--rule:#dde2e7;--card:#f5f7f9;--c0:#0b62c4;--c1:#b85c00;--c2:#6b7480;
---c3:#2b8a3e;--good:#1d7a34;--bad:#b3261e;--warm:200,80,20;--cold:30,100,190;color-scheme:light dark}
-@media screen and (prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e8ebee;--soft:#9aa5b0;--rule:#313840;
---card:#1d2228;--c0:#6cb0ff;--c1:#ffa657;--c2:#9aa5b0;--c3:#6fd183;--good:#6fd183;--bad:#ff8a80;--warm:255,140,80;
---cold:110,170,255}}
-*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);
-font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-main{max-width:52rem;margin:0 auto;padding:1.5rem 1rem 3rem}h1{font-size:1.6rem;line-height:1.25;margin:.2rem 0 .6rem}
-h2{font-size:1.15rem;margin:2.2rem 0 .4rem;padding-top:1rem;border-top:1px solid var(--rule)}p{margin:.4rem 0}
-.dim,footer{color:var(--soft);font-size:.9rem}
-svg{width:100%;height:auto;display:block}svg text{fill:var(--soft);font-size:12px}.grid{stroke:var(--rule)}
-.line{fill:none;stroke-width:2}.line.c0{stroke-width:3}.ideal{stroke:var(--soft);stroke-dasharray:4 4}
-.c0{stroke:var(--c0)}.c1{stroke:var(--c1)}.c2{stroke:var(--c2)}.c3{stroke:var(--c3)}.line.c2{stroke-dasharray:2 3}
-.line.c3{stroke-dasharray:7 4}.dot{stroke:none}.dot.c0{fill:var(--c0)}
-.legend{list-style:none;display:flex;flex-wrap:wrap;
-gap:.2rem 1rem;padding:0;margin:.3rem 0;font-size:.9rem}.key{display:inline-block;width:1.4rem;height:.25rem;
-margin-right:.4rem;vertical-align:middle}.key.c0{background:var(--c0)}.key.c1{background:var(--c1)}
-.key.c2{background:var(--c2)}.key.c3{background:var(--c3)}.scroll{overflow-x:auto}table{border-collapse:collapse;
-width:100%;font-size:.9rem}th,td{padding:.25rem .5rem;text-align:right;border-bottom:1px solid var(--rule);
-font-variant-numeric:tabular-nums;white-space:nowrap}th:first-child,td:first-child{text-align:left;white-space:normal;
-overflow-wrap:anywhere;min-width:8rem}thead th{color:var(--soft);font-weight:500}.bar{display:inline-block;height:.7rem;
-background:var(--c0);border-radius:.15rem;min-width:1px;vertical-align:middle}.bar.minus{background:var(--bad)}
-td.wide{width:35%;text-align:left}th.names,td.names{text-align:left;white-space:normal}
-.heat td{text-align:center;padding:.2rem .3rem;font-size:.78rem}.heat th{font-size:.78rem;
-font-weight:500}.warm{background:rgba(var(--warm),calc(var(--s)*.75))}.cold{background:rgba(var(--cold),calc(var(--s)*.75))}
-.bold{font-weight:700}.green{color:var(--good)}.red{color:var(--bad)}.yellow{color:var(--c1)}footer{margin-top:2.5rem;
-border-top:1px solid var(--rule);padding-top:.8rem}
-@media screen and (max-width:30rem){.wide,.rare{display:none}h1{font-size:1.3rem}svg text{font-size:19px}
-th,td{padding:.25rem .2rem}th{white-space:normal;vertical-align:bottom}.heat td{padding:.2rem .1rem}
-th:first-child,td:first-child{min-width:6rem}}
-@media print{@page{margin:1.6cm 1.5cm}:root{--ink:#000;--soft:#444;--rule:#bbb;color-scheme:light}
-body{font-size:10.5pt}main{max-width:none;padding:0}h1,h2,thead,h2+p,p:has(+svg),p:has(+.scroll),tr:nth-child(-n+3){break-after:avoid}
-tr:nth-last-child(-n+2){break-before:avoid}
-h2{margin-top:1.2rem;padding-top:.6rem}p{orphans:3;widows:3}
-svg,tr,.legend,.heat{break-inside:avoid}thead{display:table-header-group}.scroll{overflow:visible}
-svg{max-height:8cm}svg+.legend{break-before:avoid}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-"""
-
-
 def bar(share: float, width: int = BAR, *, ascii_only: bool = False) -> str:
     """A bar of this share of the width, in eighths of a character where the terminal has them; hollow if negative.
 
@@ -194,29 +153,23 @@ class Details:
     times: np.ndarray  # trials at the ends of stretches, from 0
     mistakes: np.ndarray  # (times, rivals): up to each
     rows: tuple[np.ndarray, np.ndarray]  # recent votes and labels
-    learner: Any
-    weights: np.ndarray
-    scored: bool
-    thresholds: bool
-    costs: np.ndarray | None = None  # of asking each voter, if they are known
+    panels: Callable[[], VoterPanels] | None  # compares panels of voters
+    priced: bool  # whether the costs of asking them were given
 
     @classmethod
     def of(
         cls,
         tally: Tally,
         voters: Sequence[str],
-        recent: Any,
-        model: Model,
-        weights: Any,
-        scored: bool,
-        costs: np.ndarray | None = None,
+        rows: tuple[np.ndarray, np.ndarray],
+        panels: Callable[[], VoterPanels] | None,
+        priced: bool,
     ) -> Details:
-        """Take copies."""
+        """Return details of these counts and trials, which later learning does not change."""
         times = np.unique(np.linspace(0, tally.trials, min(STRETCHES, tally.trials) + 1).astype(int))
         points, counts = tally.points()
         table = np.array([np.interp(times, points, column) for column in counts.T]).T
-        taken = tuple(voters), tally.leader, times, table, recent.rows(), model.learner, np.asarray(weights)
-        return cls(*taken, scored, bool(model.layout.constant), costs)
+        return cls(tuple(voters), tally.leaders[0], times, table, rows, panels, priced)
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
@@ -255,12 +208,8 @@ class Details:
 
     @cached_property
     def panel(self) -> VoterPanels | None:
-        """How few are enough; None of scores and of too few trials."""
-        if self.scored or len(self.rows[1]) < 50 or len(self.voters) < 2:
-            return None
-        costs = np.ones(len(self.voters)) if self.costs is None else self.costs
-        order = order_by_worth(self.weights, costs)
-        return panel_of(self.learner, self.rows, order, costs, self.voters, self.thresholds)
+        """Panels of voters; None for scores and for few trials."""
+        return None if self.panels is None else self.panels()
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -337,7 +286,7 @@ class Details:
     def _enough(self, panel: VoterPanels) -> Section:
         best, last = panel.enough(), panel[len(panel) - 1]
         spans: list[tuple[str, str]] = [(" voters", "")]
-        if self.costs is not None:
+        if self.priced:
             spans += [(", at a cost of ", ""), (f"{best.cost:g}", "bold"), (f" of {last.cost:g} a trial,", "")]
         reached = (
             f" reach {_percent(best.accuracy)} alone, all together {_percent(last.accuracy)}, on the last "
@@ -351,7 +300,7 @@ class Details:
             known, style = len(line.voters), "bold" if line is best else ""
             cells = [added + (f" and {more} more" if more > 0 else ""), f"{known}", f"{line.cost:g}"]
             rows.append([Line(cell, style) for cell in (*cells, _percent(line.accuracy))])
-        headings = ["and", "voters", "calls a trial" if self.costs is None else "cost a trial", "right alone"]
+        headings = ["and", "voters", "cost a trial" if self.priced else "calls a trial", "right alone"]
         chart = Chart(sizes, accuracy, "accuracy by voters", "voters", dots=True)
         return Section("How few are enough", [summary, chart, Grid(headings, headings[1:], rows)], details=True)
 
@@ -395,7 +344,7 @@ class Report(_Shown):
         The values of the side columns, the most frequent first; a voter's weight is then its mean over the trials.
     reliability, test_reliability
         Log loss and calibration error: of the newer half of the recent trials, with probabilities fitted to the older
-        half alone, and of the held-out ones (see `linmax.models.reliability`). None of too few trials.
+        half alone, and of the held-out ones (see `linmax.models.calibration`). None of too few trials.
     coverage
         Share of the trials whose label was in the prediction set of each coverage, predicted before it was seen.
     """
@@ -728,12 +677,13 @@ def _page(report: Report) -> str:
     body = "".join(f"<h2>{escape(section.title)}</h2>{_html(section)}" for section in report.sections())
     foot = (
         f"Learner: {report.learner}. Every trial was predicted before its label was seen, so that these figures are "
-        "about answers that could have been given. Intervals are 95 % of a paired bootstrap. Made by linmax."
+        "about answers that could have been given. Intervals are 95 % (Agresti and Min). Made by linmax."
     )
+    style = resources.files("linmax.models").joinpath("report.css").read_text(encoding="utf-8")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
         'content="width=device-width,initial-scale=1"><title>Report of a jury</title>'
-        f"<style>{STYLE}</style></head><body><main><h1>{title}</h1>{body}<footer>{escape(foot)}</footer></main></body></html>\n"
+        f"<style>{style}</style></head><body><main><h1>{title}</h1>{body}<footer>{escape(foot)}</footer></main></body></html>\n"
     )
 
 
