@@ -75,17 +75,16 @@ class Local:
         messages = [
             {"type": "http.request", "body": part, "more_body": i < len(parts) - 1} for i, part in enumerate(parts)
         ]
-        gone = {"type": "http.disconnect"}
         got = []
 
         async def receive():
-            return messages.pop(0) if messages else gone
+            return messages.pop(0) if messages else await asyncio.Event().wait()  # the client stays
 
         async def send(message):
             got.append(message)
 
         await self.app(scope, receive, send)
         found = {name.decode(): value.decode() for name, value in got[0]["headers"]}
-        text = b"".join(message.get("body", b"") for message in got[1:])
+        text = b"".join(message.get("body", b"") for message in got[1:] if method != "HEAD")  # as uvicorn does
         is_json = found.get("content-type") == "application/json" and text
         return SimpleNamespace(status=got[0]["status"], headers=found, body=json.loads(text) if is_json else text)

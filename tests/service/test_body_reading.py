@@ -6,9 +6,7 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from linmax.service.bodies import LearnBatch, LearnBody
-from linmax.service.body_reading import BodyReader
-from linmax.service.refusals import Refusal
+from linmax.service.schemas import BodyReader, LearnBatch, LearnBody, Refusal
 
 CASES = [
     (LearnBody, '{"attributes": {"n": 1, "colour": "red"}, "label": "x"}', "attributes['colour']",

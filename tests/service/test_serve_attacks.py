@@ -20,7 +20,7 @@ from linmax.service import offline
 from linmax.service.backup import back_up
 from linmax.service.keys import Gate, KeyFile
 from linmax.service.log import damage_said
-from linmax.service.protocol import Protocol
+from linmax.service.server import Connection
 
 M = "/v1/models/m"
 BODY = b'{"attributes": {"rain": 1}}'
@@ -107,8 +107,8 @@ class TestRequests:
         ends = []
         for closing, paused, seconds in [(False, True, 19), (False, True, 21), (True, False, 21), (False, False, 21)]:
             calls = []
-            protocol = object.__new__(Protocol)
-            protocol.since = protocol.idle = None
+            protocol = object.__new__(Connection)
+            protocol.since = None
             protocol.transport = SimpleNamespace(
                 abort=lambda calls=calls: calls.append("abort"), is_closing=lambda closing=closing: closing
             )
@@ -121,7 +121,7 @@ class TestRequests:
 
 class TestWork:
     def test_an_explanation_is_bounded(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("linmax.service.weighing.MOST_BEHIND", 7)
+        monkeypatch.setattr("linmax.service.weights.MOST_BEHIND", 7)
         with Local(tmp_path) as local:
             assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
             instance = {f"f{i}": 1.0 + i for i in range(10)}

@@ -12,7 +12,7 @@ from harness import read_log
 from linmax.service import log as log_module
 from linmax.service.ids import Ids
 from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, Body, DiskFull, EventLog
-from linmax.service.refusals import Refusal
+from linmax.service.schemas import Refusal
 from linmax.service.trials import store_label, store_loss, store_prediction, store_trial
 
 RAIN = {"attributes": {"rain": 1.0}}

@@ -12,9 +12,9 @@ from harness import PATIENCE, Server
 from local import Local
 
 from linmax.service import openapi
-from linmax.service.handlers import PAGE
+from linmax.service.admin import PAGE
+from linmax.service.app import OPERATIONS
 from linmax.service.keys import KeyFile
-from linmax.service.operations import OPERATIONS
 
 EXAMPLES = 12
 
@@ -22,7 +22,7 @@ EXAMPLES = 12
 class TestRoutes:
     def test_every_route_is_described(self, tmp_path):
         with Local(tmp_path) as local:
-            routes = {(method, route.path) for route in local.app.router.routes for method in route.endpoint.methods}
+            routes = {(method, route.path) for route in local.app.routes for method in route.methods}
             described = local.call("GET", "/openapi.json").body
         told = {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
         assert {(method, path) for method, path in routes if method != "HEAD"} == told

@@ -170,15 +170,15 @@ class TestFairness:
     def test_large_weights_are_not_copied_each_time(self, local, monkeypatch):
         local.call("POST", f"{M}/learn", {"attributes": {f"f{i}": 1.0 for i in range(500)}, "label": "x"})
         local.call("POST", f"{M}/learn", {"attributes": {f"f{i}": -1.0 for i in range(400)}, "label": "y"})
-        weighing = local.service.models["m"].weighing
-        monkeypatch.setattr("linmax.service.weighing.QUICK", -1.0)
-        monkeypatch.setattr("linmax.service.weighing.COPY_LIFETIME", 1e9)
+        cache = local.service.models["m"].weights
+        monkeypatch.setattr("linmax.service.weights.QUICK", -1.0)
+        monkeypatch.setattr("linmax.service.weights.COPY_LIFETIME", 1e9)
         view = local.call("GET", f"{M}/weights?limit=7").body
         assert len(view["attributes"]) == 7
-        first = weighing._arrays
+        first = cache._arrays
         local.call("POST", f"{M}/learn", {"attributes": {"f1": 1.0}, "label": "x"})
         local.call("POST", f"{M}/explain", {"attributes": {"f1": 1.0, "nobody": 1.0}})
-        assert weighing._arrays is first
+        assert cache._arrays is first
         assert local.call("GET", f"{M}/weights?limit=10001").status == 422
 
     def test_headers_are_limited(self, tmp_path, nursery):

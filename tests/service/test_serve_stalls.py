@@ -1,6 +1,5 @@
 """What would keep all clients waiting at once: garbage, probes of a learner, and the weights of a large one."""
 
-import asyncio
 import gc
 
 import numpy as np
@@ -11,7 +10,8 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from local import Local
 
 from linmax.models.columns import Columns
-from linmax.service import probing, weighing
+from linmax.service import probing, weights
+from linmax.service.schemas import BodyReader, LearnBody
 
 M = "/v1/models/m"
 RAIN = {"attributes": {"rain": 1.0, "wind": 0.5}}
@@ -27,12 +27,10 @@ def garbage_of(local, verb, items):
 
     async def ask(count):
         trials, model = local.service.trials, local.service.model("m")
-        body = local.app.trials[b"learn"].readers["POST"].read
+        body = BodyReader(LearnBody).read
         for i in range(count):
             bodies = [body(b'{"attributes": {"rain": 1}, "label": "%c"}' % b"xy"[i % 2]) for _ in range(items)]
-            told = asyncio.get_running_loop().create_future()
-            getattr(trials, verb)(model, bodies, told.set_result)
-            assert len(await told) == items
+            assert len(await getattr(trials, verb)(model, bodies)) == items
 
     gc.collect()
     gc.disable()
@@ -67,7 +65,7 @@ def test_a_model_is_probed_before_it_serves(tmp_path):
     ("learner", "kind"), [("perceptron", "attributes"), ("auto", "attributes"), ("winnow(1.5)", "votes")]
 )
 def test_the_weights_of_a_large_model_are_found_in_a_thread(tmp_path, monkeypatch, learner, kind):
-    monkeypatch.setattr("linmax.service.weighing.SMALL_STATE", 0)
+    monkeypatch.setattr("linmax.service.weights.SMALL_STATE", 0)
     with Local(tmp_path) as local:
         make(local, learner, kind)
         instance = RAIN if kind == "attributes" else VOTES
@@ -75,7 +73,7 @@ def test_the_weights_of_a_large_model_are_found_in_a_thread(tmp_path, monkeypatc
             assert local.call("POST", f"{M}/learn", {**instance, "label": label}).status == 200
         model = local.service.models["m"]
         expected = model.learner.weights.arrays
-        found = local.do(model.weighing.arrays(model.learner, model.applied))
+        found = local.do(model.weights.arrays(model.learner, model.applied))
         for name in ("voters", "raters", "thresholds", "attributes"):
             assert np.array_equal(getattr(found, name), getattr(expected, name))
         assert local.call("POST", f"{M}/explain", instance).status == 200
@@ -88,7 +86,7 @@ def test_a_learner_without_weights_is_not_asked_each_time(tmp_path, monkeypatch)
         asked.append(1)
         raise ValueError("it has none")
 
-    monkeypatch.setattr("linmax.service.weighing._weights", refuse)
+    monkeypatch.setattr("linmax.service.weights._weights", refuse)
     with Local(tmp_path) as local:
         make(local)
         assert [local.call("GET", f"{M}/weights").status for _ in range(3)] == [409, 409, 409]
@@ -101,10 +99,10 @@ def test_names_as_json_holds_them():
 
 
 def test_the_largest_weights_are_sought_once_for_all_who_look(tmp_path, monkeypatch):
-    monkeypatch.setattr("linmax.service.weighing.QUICK", -1.0)
+    monkeypatch.setattr("linmax.service.weights.QUICK", -1.0)
     sought = []
-    plain = weighing._largest
-    monkeypatch.setattr(weighing, "_largest", lambda *given: sought.append(given[-1]) or plain(*given))
+    plain = weights._largest
+    monkeypatch.setattr(weights, "_largest", lambda *given: sought.append(given[-1]) or plain(*given))
     with Local(tmp_path) as local:
         make(local)
         for label in "xy":
@@ -112,8 +110,8 @@ def test_the_largest_weights_are_sought_once_for_all_who_look(tmp_path, monkeypa
         shown = [local.call("GET", f"{M}/weights?limit={most}").body for most in (5, 5, 6, 5)]
         assert sought == [5, 6]
         assert shown[0] == shown[1] == shown[3]
-        monkeypatch.setattr("linmax.service.weighing.COPY_LIFETIME", 0.0)
-        local.service.models["m"].weighing._good_until = 0.0  # long after
+        monkeypatch.setattr("linmax.service.weights.COPY_LIFETIME", 0.0)
+        local.service.models["m"].weights._good_until = 0.0  # long after
         assert local.call("POST", f"{M}/learn", {"attributes": {"snow": 1.0}, "label": "x"}).status == 200
         later = local.call("GET", f"{M}/weights?limit=5").body
         assert sought == [5, 6, 5]

@@ -113,7 +113,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         log_requests=arguments.log_requests,
     )
     logs.set_up()
-    serve(settings, host=arguments.host, port=arguments.port, told=arguments.json)
+    serve(settings, host=arguments.host, port=arguments.port, notice=arguments.json)
 
 
 def _keys(arguments: argparse.Namespace) -> None:

@@ -2,24 +2,24 @@
 
 Requests become events in a log; what is on stable storage is applied in order, and then acknowledged.
 
-| module | what it does |
+| module | contents |
 |---|---|
-| `server`, `protocol` | the process; connections, with a short path for single trials |
-| `app`, `resource` | the ASGI application; one of its paths: admits, reads, handles, answers |
-| `operations`, `openapi` | the table of operations, and its description |
-| `handlers`, `export` | what each operation does; the log as lines of JSON |
-| `messages`, `bodies`, `instances`, `views`, `weighing` | requests and answers; what comes in and goes out as JSON |
-| `keys`, `metrics`, `logs` | who may do what; monitoring |
-| `service`, `trials`, `maintenance` | models by name, recovery, shutdown; trials; upkeep |
+| `server` | the process and its connections |
+| `app` | the Starlette application: the table of operations, admission, errors |
+| `operations`, `openapi` | an operation, made from its handler; the description of all |
+| `trials`, `views`, `admin` | handlers: trials; views of a model; models, health and the page |
+| `schemas`, `instances` | bodies of requests and answers; instances and labels in them |
+| `keys`, `metrics`, `logs` | keys and what they allow; monitoring |
+| `service`, `maintenance` | models by name, recovery, shutdown; upkeep |
 | `pipeline` | one thread writes, one fsync serves many |
-| `model`, `names`, `accounts`, `probing` | a learner, its names and its results so far |
+| `model`, `names`, `accounts`, `probing`, `weights` | a learner with its names, results and largest weights |
 | `replay`, `snapshots`, `environment` | a model brought up to date, here or on another processor |
 | `log`, `ids` | events on stable storage |
 | `offline`, `backup`, `folder` | a data folder without its server; backups |
-| `settings`, `refusals`, `client`, `client_verbs` | limits; how requests are refused; the clients |
+| `settings`, `client`, `client_verbs` | limits; the clients |
 
-A new operation is a handler and its row in `operations`: the route, its key's scope, its cost against a key's rate and
-its description follow from the row.
+A new operation is a handler with its types and a line in the table of `app`; the route, the description and the checks
+of its body and query follow from them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.service.log import Instance, Label
+from linmax.service.instances import Instance, Label
 
 __all__ = ["ACCOUNT_POINTS", "Account", "Curve"]
 

@@ -6,138 +6,117 @@ from typing import Any
 
 from msgspec import UNSET
 
-from linmax.service.bodies import Instanced, LabelBody, LearnBody, ModelOptions
-from linmax.service.log import Instance
-from linmax.service.refusals import Refusal
+from linmax.service.schemas import Instanced, LabelBody, LearnBody, ModelOptions, Refusal
 
-__all__ = ["InstanceLimits", "checked_label", "checked_truth", "instance_of"]
+__all__ = ["Instance", "InstanceLimits", "Label", "instance_of", "truth_of"]
+
+Label = str | int
+Instance = dict[str, Any]
 
 
 class InstanceLimits:
-    """What a model's options allow, for quick look-ups."""
+    """The part of a model's options that limits instances and labels, for quick look-ups."""
 
     def __init__(self, options: ModelOptions) -> None:
-        self.kind = options.kind
-        self.wanted: type = str if options.labels == "text" else int
-        self.classes = None if options.classes is None else list(options.classes)
+        self.kind, self.most, self.candidates = options.kind, options.max_features, options.candidates
+        self.label_type: type = str if options.labels == "text" else int
+        self.classes = options.classes
         self.allowed = None if options.classes is None else frozenset(options.classes)
-        self.candidates = options.candidates
-        self.most = options.max_features
         if self.candidates and self.classes is not None:
             raise Refusal(422, "classes must be absent from a model that chooses among candidates", field="classes")
         for label in self.classes or ():
-            if type(label) is not self.wanted:
+            if type(label) is not self.label_type:
                 raise Refusal(422, f"classes must be {options.labels}, got {label!r}", field="classes")
-        if self.classes is not None and len(self.allowed or ()) < len(self.classes):
+        if len(self.allowed or ()) < len(self.classes or ()):
             raise Refusal(422, "classes must differ from each other", field="classes")
 
+    def label(self, label: Any, field: str = "label") -> Any:
+        """Return the label if the model allows it."""
+        if type(label) is not self.label_type:
+            form = "text" if self.label_type is str else "a whole number"
+            raise Refusal(422, f"{field} must be {form} in this model, got {label!r}", field=field)
+        if self.allowed is not None and label not in self.allowed:
+            raise Refusal(422, f"{field} must be one of the model's classes, got {label!r}", field=field)
+        return label
 
-def checked_label(label: Any, choices: InstanceLimits, field: str = "label") -> Any:
-    """The label, when the model allows it."""
-    if type(label) is not choices.wanted:
-        wanted = "text" if choices.wanted is str else "a whole number"
-        raise Refusal(422, f"{field} must be {wanted} in this model, got {label!r}", field=field)
-    if choices.allowed is not None and label not in choices.allowed:
-        raise Refusal(422, f"{field} must be one of the model's classes, got {label!r}", field=field)
-    return label
 
-
-def checked_truth(body: LearnBody | LabelBody, choices: InstanceLimits) -> tuple[Any, bool]:
-    """What a request says of the label: the label, or a class and that it is wrong."""
+def truth_of(body: LearnBody | LabelBody, limits: InstanceLimits) -> tuple[Any, bool]:
+    """Return (label, False), (None, False) for a trial without one, or (class, True) for a class that is wrong."""
     if body.label is not UNSET and body.wrong is not UNSET:
         raise Refusal(422, "send label or wrong, not both: a label says more", field="wrong")
     if body.wrong is not UNSET:
-        return checked_label(body.wrong, choices, "wrong"), True
+        return limits.label(body.wrong, "wrong"), True
     if body.label is UNSET:
-        raise Refusal(
-            422, "label is missing; send it, or wrong for a class that is known not to be the label", field="label"
-        )
-    if body.label is None:
-        if isinstance(body, LabelBody):
-            told = "label must be a class, got null; send it when it has come, or forget the prediction"
-            raise Refusal(422, told, field="label")
-        if choices.candidates:
-            raise Refusal(422, "label must be one of the candidates, got null; leave the trial out", field="label")
+        message = "label is missing; send it, or wrong for a class that is known not to be the label"
+    elif body.label is not None:
+        return limits.label(body.label), False
+    elif isinstance(body, LabelBody):
+        message = "label must be a class, got null; send it when it has come, or forget the prediction"
+    elif limits.candidates:
+        message = "label must be one of the candidates, got null; do not send trials without a label"
+    else:
         return None, False
-    return checked_label(body.label, choices), False
+    raise Refusal(422, message, field="label")
 
 
-def instance_of(body: Instanced, choices: InstanceLimits) -> Instance:
-    """The instance in canonical form: dicts by name, in the given order, without empty blocks.
+def instance_of(body: Instanced, limits: InstanceLimits) -> Instance:
+    """Return the instance in canonical form: dicts by name, in the given order, without empty blocks.
 
-    A voter who was asked and abstained is there with None: one who is absent was not asked.
+    A voter that was asked and abstained is there with None: one that is absent was not asked.
     """
-    kind = choices.kind
-    usual = kind == "attributes" and type(body.attributes) is dict and body.votes is None and body.scores is None
-    if body.candidates is not None or choices.candidates:
-        return _among_candidates(body, choices)
-    if usual and len(body.attributes) <= choices.most:  # type: ignore[arg-type]
-        return {"attributes": body.attributes} if body.attributes else {}
-    return _named(body, choices, choices.classes)
+    kind, attributes, classes = limits.kind, body.attributes, limits.classes
+    others = body.votes is not None or body.scores is not None or body.candidates is not None or limits.candidates
+    if kind == "attributes" and type(attributes) is dict and not others and len(attributes) <= limits.most:
+        return {"attributes": attributes} if attributes else {}  # the usual case
+    if limits.candidates or body.candidates is not None:
+        classes = _candidates(body, limits)
+    instance: Instance = {}
+    for name, read in (("attributes", _attributes), ("votes", _votes), ("scores", _scores)):
+        block = getattr(body, name)
+        if block is None and kind == name:
+            raise Refusal(422, f"{name} is missing: this model takes {kind}", field=name)
+        if block is not None and kind not in (name, "mixed"):
+            raise Refusal(422, f"{name} must be absent: this model takes {kind}", field=name)
+        if block is not None and (found := read(block, limits, classes)):
+            instance[name] = found
+    size = sum(len(instance.get(name, ())) for name in ("attributes", "votes"))
+    size += sum(map(len, instance.get("scores", {}).values()))
+    if size > limits.most:
+        raise Refusal(422, f"the instance has {size} features, this model takes at most {limits.most}", field=kind)
+    return instance if body.candidates is None else instance | {"candidates": body.candidates}
 
 
-def _among_candidates(body: Instanced, choices: InstanceLimits) -> Instance:
-    """The instance with its candidates."""
-    if not choices.candidates:
-        told = 'candidates must be absent: this model has classes of its own; make one with "candidates": true'
-        raise Refusal(422, told, field="candidates")
+def _candidates(body: Instanced, limits: InstanceLimits) -> list[Label]:
+    if not limits.candidates:
+        message = 'candidates must be absent: this model has its own classes; create one with "candidates": true'
+        raise Refusal(422, message, field="candidates")
     if body.candidates is None:
         raise Refusal(422, "candidates are missing: this model chooses among candidates", field="candidates")
     if body.attributes is not None:
-        told = (
-            "attributes have a weight for each class, and candidates have no weights of their own; rate the candidates"
-        )
-        raise Refusal(422, f"{told}: scores={{attribute: {{candidate: number}}}}", field="attributes")
-    met: set[Any] = set()
+        message = "attributes have a weight for each class, and candidates have no weights; rate the candidates: "
+        raise Refusal(422, f"{message}scores={{attribute: {{candidate: number}}}}", field="attributes")
+    seen: set[Label] = set()
     for name in body.candidates:
-        if checked_label(name, choices, "candidates") in met:
-            raise Refusal(422, f"candidates: {name!r} is given twice; give each once", field="candidates")
-        met.add(name)
-    return _named(body, choices, body.candidates) | {"candidates": body.candidates}
+        if limits.label(name, "candidates") in seen:
+            raise Refusal(422, f"candidates: {name!r} is given twice; send each once", field="candidates")
+        seen.add(name)
+    return body.candidates
 
 
-def _named(body: Instanced, choices: InstanceLimits, classes: list[Any] | None) -> Instance:
-    kind = choices.kind
-    instance: Instance = {}
-    size = 0
-    blocks: tuple[tuple[str, Any], ...] = (
-        ("attributes", body.attributes),
-        ("votes", body.votes),
-        ("scores", body.scores),
-    )
-    for name, block in blocks:
-        if block is None:
-            if kind == name:
-                raise Refusal(422, f"{name} is missing: this model takes {kind}", field=name)
-            continue
-        if kind not in (name, "mixed"):
-            raise Refusal(422, f"{name} must be absent: this model takes {kind}", field=name)
-        if name == "attributes":
-            found = block if type(block) is dict else dict(zip(map(str, range(len(block))), block, strict=True))
-            size += len(found)
-        elif name == "votes":
-            found = _votes(block, choices)
-            size += len(found)
-        else:
-            found = _scores(block, choices, classes)
-            size += sum(map(len, found.values()))
-        if found:
-            instance[name] = found
-    if size > choices.most:
-        raise Refusal(422, f"the instance has {size} features, this model takes at most {choices.most}", field=kind)
-    return instance
+def _attributes(block: Any, _limits: InstanceLimits, _classes: list[Label] | None) -> dict[str, float]:
+    return block if isinstance(block, dict) else {str(i): value for i, value in enumerate(block)}
 
 
-def _votes(block: Any, choices: InstanceLimits) -> dict[str, Any]:
+def _votes(block: Any, limits: InstanceLimits, _classes: list[Label] | None) -> dict[str, Any]:
     named = block if isinstance(block, dict) else {str(i): vote for i, vote in enumerate(block)}
-    return {v: None if vote is None else checked_label(vote, choices, "votes") for v, vote in named.items()}
+    return {voter: None if vote is None else limits.label(vote, "votes") for voter, vote in named.items()}
 
 
-def _scores(block: dict[str, Any], choices: InstanceLimits, classes: list[Any] | None) -> dict[str, Any]:
+def _scores(block: dict[str, Any], limits: InstanceLimits, classes: list[Label] | None) -> dict[str, Any]:
     found = {}
     for rater, ratings in block.items():
         if isinstance(ratings, dict):
-            named = {checked_label(_key(label, choices), choices, "scores"): r for label, r in ratings.items()}
+            named = {limits.label(_key(label, limits), "scores"): rating for label, rating in ratings.items()}
         elif classes is None:
             raise Refusal(422, "scores as a list need the model's classes; send {label: number}", field="scores")
         elif len(ratings) != len(classes):
@@ -150,11 +129,7 @@ def _scores(block: dict[str, Any], choices: InstanceLimits, classes: list[Any] |
     return found
 
 
-def _key(label: str, choices: InstanceLimits) -> Any:
-    """A label that is a key in JSON, and therefore text."""
-    if choices.wanted is int:
-        try:
-            return int(label)
-        except ValueError:
-            return label
-    return label
+def _key(label: str, limits: InstanceLimits) -> Any:
+    """Return a label that is a key in JSON, and therefore text."""
+    digits = label.removeprefix("-")
+    return int(label) if limits.label_type is int and digits.isascii() and digits.isdigit() else label

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from linmax.service.folder import flush_folder, give_to_owner
-from linmax.service.refusals import Refusal
+from linmax.service.schemas import Refusal
 
 try:
     import fcntl

@@ -42,7 +42,8 @@ from typing import Any, cast
 import apsw
 import msgspec
 
-from linmax.service.refusals import Refusal
+from linmax.service.instances import Instance, Label
+from linmax.service.schemas import Refusal
 
 __all__ = [
     "ASKS",
@@ -59,8 +60,6 @@ __all__ = [
     "Event",
     "EventLog",
     "InUse",
-    "Instance",
-    "Label",
     "Mark",
     "ModelRow",
     "StorageFailed",
@@ -70,8 +69,6 @@ __all__ = [
 
 logger = logging.getLogger("linmax.service")
 
-Label = str | int
-Instance = dict[str, Any]
 PREDICT, LEARN, LABEL, FORGET, WANTS, ASKS = 1, 2, 3, 4, 5, 6
 KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget", WANTS: "wants_label", ASKS: "ask"}
 VERSION = 5

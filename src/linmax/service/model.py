@@ -18,15 +18,14 @@ from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.models.online import Learner
 from linmax.service.accounts import Account
-from linmax.service.bodies import ModelOptions, Probability
 from linmax.service.environment import environment
-from linmax.service.instances import InstanceLimits
-from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, Instance, Label, ModelRow
+from linmax.service.instances import Instance, InstanceLimits, Label
+from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, ModelRow
 from linmax.service.names import KnownNames
 from linmax.service.pipeline import Guess
 from linmax.service.probing import is_fragile
-from linmax.service.refusals import Refusal
-from linmax.service.weighing import WeightsCache
+from linmax.service.schemas import ModelOptions, Probability, Refusal
+from linmax.service.weights import WeightsCache
 
 __all__ = ["EMPTY_INSTANCE", "UNFIT", "Noted", "ServedModel"]
 
@@ -52,7 +51,7 @@ class ServedModel:
     def __init__(self, row: ModelRow) -> None:
         self.number, self.name, self.created = row.number, row.name, row.created
         self.options = msgspec.convert(row.description | row.limits, ModelOptions)
-        self.choices = InstanceLimits(self.options)
+        self.limits = InstanceLimits(self.options)
         self.learner = _learner(self.options)
         self.account = Account()
         self.applied = 0  # sequence number of the last event in the state
@@ -60,7 +59,7 @@ class ServedModel:
         self.saved = 0  # the same for the newest snapshot
         self.pending = 0  # predictions that wait for their label
         self.unlearned = 0  # stored, but refused by the learner
-        self.weighing = WeightsCache()
+        self.weights = WeightsCache()
         self.names = KnownNames(self.learner)
         self.nbytes = self.measure()
         self._measured = 0  # names in the learner when it was measured
@@ -69,7 +68,7 @@ class ServedModel:
     def change(self, limits: Mapping[str, Any]) -> None:
         """Change options that have no part in what is learned."""
         self.options = msgspec.convert(msgspec.to_builtins(self.options) | dict(limits), ModelOptions)
-        self.choices = InstanceLimits(self.options)
+        self.limits = InstanceLimits(self.options)
 
     def predict(self, instance: Instance) -> Label | None:
         """The label to serve; the state does not change."""
@@ -215,7 +214,7 @@ class ServedModel:
         be predicted before. See `linmax.bounds.multiplicative`.
         """
         rule, account = self.learner.learner, self.account
-        if not isinstance(rule, Rule) or rule.name != "winnow" or self.choices.kind != "votes":
+        if not isinstance(rule, Rule) or rule.name != "winnow" or self.limits.kind != "votes":
             return None
         if rule.parameters["threshold"] is not None or rule.parameters["thickness"] or self.late or not account.votes:
             return None
@@ -230,9 +229,9 @@ class ServedModel:
     def warm_up(self) -> None:
         """Compile and try out everything the learner needs, so that no request waits for it. Spoils the learner."""
         self.probe()
-        labels: list[Any] = self.choices.classes or (["a", "b"] if self.choices.wanted is str else [0, 1])
+        labels: list[Any] = self.limits.classes or (["a", "b"] if self.limits.label_type is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
-        kinds = blocks if self.choices.kind == "mixed" else (self.choices.kind,)
+        kinds = blocks if self.limits.kind == "mixed" else (self.limits.kind,)
         instance: Instance = {kind: blocks[kind] for kind in kinds}
         if self.options.candidates:
             instance = {kind: block for kind, block in instance.items() if kind != "attributes"}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from linmax.models.online import Learner
-from linmax.service.log import Instance, Label
-from linmax.service.refusals import Refusal
+from linmax.service.instances import Instance, Label
+from linmax.service.schemas import Refusal
 
 if TYPE_CHECKING:
     from linmax.service.model import ServedModel

@@ -1,159 +1,124 @@
-"""The table of operations, from which the routes and the OpenAPI description are made."""
+"""Operations: a handler with its types, and the method and path at which it is served."""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+import math
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from linmax.service import bodies, views
-from linmax.service.export import stream_export
-from linmax.service.handlers import (
-    answer_trial,
-    answer_trials,
-    ask_next,
-    change_model,
-    create_model,
-    delete_model,
-    explain,
-    forget,
-    health,
-    list_models,
-    list_waiting,
-    metrics_text,
-    no_answer,
-    openapi_description,
-    page_index,
-    page_part,
-    rank,
-    ready,
-    send_snapshot,
-    show_curve,
-    show_model,
-    show_news,
-    show_panel,
-    show_trial,
-    show_weights,
-)
-from linmax.service.messages import Operation
-from linmax.service.trials import TrialOperations
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
-__all__ = ["MODEL", "OPERATIONS"]
+from linmax.service.keys import Key
+from linmax.service.schemas import BodyReader, Refusal
 
-MODEL = "/v1/models/{model}"
-COUNT_SCHEMA = {"type": "integer", "minimum": 0}
-LEARNING = (404, 409, 429, 503, 507)
-# The most frequent paths come first: routes are tried in this order.
-OPERATIONS: list[Operation] = [
-    Operation(
-        "predict", "POST", f"{MODEL}/predict", "predict", "Predict the label of an instance; keep it when it has an id",
-        answer_trial, bodies.PredictBody, bodies.Predicted, refuses=LEARNING, begin=TrialOperations.predict,
-    ),
-    Operation(
-        "learn", "POST", f"{MODEL}/learn", "learn", "Store an instance with its label and learn it",
-        answer_trial, bodies.LearnBody, bodies.Learned, refuses=LEARNING, begin=TrialOperations.learn,
-    ),
-    Operation(
-        "label", "POST", f"{MODEL}/label", "learn", "Store the label of an earlier prediction and learn it",
-        answer_trial, bodies.LabelBody, bodies.Learned, refuses=LEARNING, begin=TrialOperations.label,
-    ),
-    Operation(
-        "predictBatch", "POST", f"{MODEL}/predict/batch", "predict", "Predict several instances",
-        answer_trials, bodies.PredictBatch, bodies.PredictedBatch, refuses=(207, *LEARNING),
-        begin=TrialOperations.predict,
-    ),
-    Operation(
-        "learnBatch", "POST", f"{MODEL}/learn/batch", "learn", "Learn several instances in this order",
-        answer_trials, bodies.LearnBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialOperations.learn,
-    ),
-    Operation(
-        "labelBatch", "POST", f"{MODEL}/label/batch", "learn", "Learn the labels of several earlier predictions",
-        answer_trials, bodies.LabelBatch, bodies.LearnedBatch, refuses=(207, *LEARNING), begin=TrialOperations.label,
-    ),
-    Operation(
-        "forget", "DELETE", f"{MODEL}/predictions/{{id}}", "learn", "Give up a prediction whose label will not come",
-        forget, status=204, refuses=LEARNING,
-    ),
-    Operation(
-        "explain", "POST", f"{MODEL}/explain", "predict", "Scores of all classes, and what speaks for them",
-        explain, bodies.ExplainBody, views.ExplanationView, refuses=(404, 503),
-    ),
-    Operation(
-        "rank", "POST", f"{MODEL}/rank", "predict", "Candidates in order, the best first",
-        rank, bodies.RankBody, views.Ranking, refuses=(404, 503),
-    ),
-    Operation(
-        "ask", "POST", f"{MODEL}/ask", "predict", "Whom of the voters to ask next; nobody when more is not worth it",
-        ask_next, bodies.AskBody, bodies.Asked, refuses=(404, 409, 503, 507),
-    ),
-    Operation(
-        "panel", "POST", f"{MODEL}/panel", "predict", "How few voters are enough",
-        show_panel, bodies.PanelBody, views.PanelView, refuses=(404, 409, 503), cost=100,
-    ),
-    Operation(
-        "wantsLabel", "POST", f"{MODEL}/wants_label", "learn", "Whether a label is worth asking for; draws are stored",
-        answer_trial, bodies.WantsBody, bodies.Wanted, refuses=LEARNING, begin=TrialOperations.wants_label,
-    ),
-    Operation("models", "GET", "/v1/models", "predict", "All models", list_models, None, views.Models, refuses=(503,)),
-    Operation(
-        "create", "POST", "/v1/models", "admin", "Make a model",
-        create_model, bodies.NewModel, views.Summary, 201, refuses=(409, 429, 503, 507),
-    ),
-    Operation("model", "GET", MODEL, "predict", "One model", show_model, None, views.Summary, refuses=(404, 503)),
-    Operation(
-        "delete", "DELETE", MODEL, "admin", "Delete a model with its log; must be asked twice",
-        delete_model, status=204, refuses=(404, 428, 503, 507),
-        query=(("confirm", {"type": "string"}, "the word that the first asking was answered with"),),
-    ),
-    Operation(
-        "weights", "GET", f"{MODEL}/weights", "predict", "The largest weights",
-        show_weights, None, views.WeightsView, refuses=(404, 409, 503),
-        query=(("limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 100}, "how many of a kind"),),
-        cost=10,
-    ),
-    Operation(
-        "curve", "GET", f"{MODEL}/curve", "predict", "Mistakes along the trials",
-        show_curve, None, views.CurveView, refuses=(404, 503),
-        query=(
-            ("after", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only points beyond this trial"),
-            ("points", {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 1000}, "at most so many"),
-        ),
-    ),
-    Operation(
-        "news", "GET", f"{MODEL}/news", "predict", "Figures, new points of the curve, weights and errors, for the page",
-        show_news, None, views.News, refuses=(404, 503),
-        query=(("after", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only points beyond this trial"),),
-    ),
-    Operation(
-        "snapshot", "GET", f"{MODEL}/snapshot", "admin", "The model as a file that linmax.Learner.load reads",
-        send_snapshot, refuses=(404, 503), kind="application/octet-stream", cost=100,
-    ),
-    Operation(
-        "change", "PATCH", MODEL, "admin", "Change a model's limits",
-        change_model, bodies.Limits, views.Summary, refuses=(404, 503, 507),
-    ),
-    Operation(
-        "waiting", "GET", f"{MODEL}/predictions", "learn", "Predictions that wait for their label, oldest first",
-        list_waiting, None, views.WaitingView, refuses=(404, 503, 507), cost=10,
-        query=(
-            ("after", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only those with a later seq"),
-            ("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "at most so many"),
-        ),
-    ),
-    Operation(
-        "trial", "GET", f"{MODEL}/trials/{{id}}", "learn", "One trial as the log has it",
-        show_trial, None, views.TrialView, refuses=(404, 503, 507),
-    ),
-    Operation(
-        "export", "GET", "/v1/export", "admin", "The log as lines of JSON",
-        no_answer, refuses=(404, 503, 507), kind="application/x-ndjson", stream=stream_export, cost=100,
-        query=(
-            ("since", {**COUNT_SCHEMA, "maximum": 2**53, "default": 0}, "only later events"),
-            ("model", {"type": "string"}, "of this model alone"),
-        ),
-    ),
-    Operation("health", "GET", "/health", "", "Whether the process is alive", health, None, views.Status),
-    Operation("ready", "GET", "/ready", "", "Whether requests are taken", ready, None, views.Ready, refuses=(503,)),
-    Operation("metrics", "GET", "/metrics", "predict", "Figures for Prometheus", metrics_text, kind="text/plain"),
-    Operation("openapi", "GET", "/openapi.json", "", "This description", openapi_description, None, dict[str, Any]),
-    Operation("page", "GET", "/", "", "The page", page_index, kind="text/html"),
-    Operation("part", "GET", "/static/{name}", "", "A part of the page", page_part, refuses=(404,), kind="*/*"),
-]  # fmt: skip
+if TYPE_CHECKING:
+    from linmax.service.app import App
+    from linmax.service.model import ServedModel
+    from linmax.service.service import Service
+
+__all__ = ["Call", "Operation", "encode", "json_response", "refusal_response"]
+
+Body = TypeVar("Body")
+JSON = "application/json"
+encode = msgspec.json.Encoder().encode
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    """Encode plain data or structs as an answer."""
+    return Response(encode(content), status, media_type=JSON)
+
+
+def refusal_response(refusal: Refusal, more: dict[str, Any] | None = None) -> Response:
+    """Return a refusal as an answer, with `more` beside the error in its body."""
+    response = json_response((more or {}) | refusal.body(), refusal.status)
+    if refusal.retry_after is not None:
+        response.headers["retry-after"] = str(max(1, math.ceil(refusal.retry_after)))
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
+        response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
+@dataclass(slots=True)
+class Call(Generic[Body]):
+    """An admitted request: the argument of every handler."""
+
+    app: App
+    request: Request
+    key: Key | None
+    body: Body
+
+    @property
+    def service(self) -> Service:
+        """The service behind the application."""
+        return self.app.service
+
+    @property
+    def model(self) -> ServedModel:
+        """The model that the path names."""
+        return self.app.service.model(self.request.path_params["model"])
+
+
+class Operation:
+    """One method of one path. Its name, types and description are those of the handler.
+
+    Parameters
+    ----------
+    method, path : where it is served.
+    handler : takes a `Call` of the type of the body, and the parameters of the query by keyword; returns a struct for
+        JSON, a response, or None.
+    scope : what a key must allow; "" for everybody.
+    refuses : statuses beyond those that every operation may give.
+    status, kind : of an answer that is a success.
+    cost : in trials, against the rate of a key; None for the number of trials in the body.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        handler: Callable[..., Awaitable[Any]],
+        scope: str = "",
+        refuses: tuple[int, ...] = (),
+        *,
+        status: int = 200,
+        kind: str = JSON,
+        cost: int | None = 1,
+    ) -> None:
+        self.method, self.path, self.handler, self.scope = method, path, handler, scope
+        self.refuses, self.status, self.kind, self.cost = refuses, status, kind, cost
+        self.name = re.sub(r"_(\w)", lambda match: match[1].upper(), handler.__name__)
+        self.summary = (handler.__doc__ or "").partition("\n")[0].rstrip(".")
+        hints = get_type_hints(handler, include_extras=True)
+        body = get_args(next(iter(hints.values())))[0]
+        self.body = None if body is type(None) else body
+        self.reader = None if self.body is None else BodyReader(body)
+        returned = hints["return"]
+        kinds = get_args(returned) if get_origin(returned) is UnionType else (returned,)
+        self.returns = next((kind for kind in kinds if kind not in (Response, type(None))), None)
+        parameters = inspect.signature(handler).parameters.values()
+        self.query = {p.name: (hints[p.name], p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+    def parameters(self, request: Request) -> dict[str, Any]:
+        """Return the parameters of the query, or raise a 422 that names one."""
+        found = {}
+        for name, (form, _) in self.query.items():
+            if (text := request.query_params.get(name)) is not None:
+                try:
+                    found[name] = msgspec.convert(text, form, strict=False)
+                except msgspec.ValidationError as error:
+                    raise Refusal(422, f"{name}: {error}: {text[:40]!r}", field=name) from None
+        return found
+
+    async def __call__(self, call: Call[Any]) -> Response:
+        """Answer an admitted request."""
+        found = await self.handler(call, **(self.parameters(call.request) if self.query else {}))
+        if isinstance(found, Response):
+            return found
+        return Response(status_code=204) if found is None else json_response(found, self.status)

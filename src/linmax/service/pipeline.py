@@ -20,8 +20,9 @@ from typing import Any
 
 import msgspec
 
-from linmax.service.log import DiskFull, Event, EventLog, Label, StorageFailed
-from linmax.service.refusals import Refusal
+from linmax.service.instances import Label
+from linmax.service.log import DiskFull, Event, EventLog, StorageFailed
+from linmax.service.schemas import Refusal
 
 __all__ = ["SLICE", "Entry", "Guess", "Pipeline"]
 
@@ -31,42 +32,39 @@ BATCH = 512  # entries in one transaction
 SLICE = 0.002  # seconds of work on events before other requests get a turn
 STORAGE_FAILED = 74  # exit status, EX_IOERR
 
-Write = Callable[[EventLog], Event]
 Guess = Label | bool | None  # what was predicted, or whether a label is wanted
 Answered = tuple[int, int, Guess, str | None]  # model, seq, what was predicted or drawn, why it cannot be learned
 
 
 class Entry(msgspec.Struct):
-    """One event to be stored: how, for which model, and what became of it."""
+    """One event to be stored: how, for which model, under which id, and its outcome."""
 
-    write: Write
+    write: Callable[[EventLog], Event]
     model: Any
+    id: str = ""
     outcome: Event | Refusal | None = None
 
 
-class _Request(msgspec.Struct):
+class _Job(msgspec.Struct):
+    """Entries to store and apply, or a function to call on the log; `future` is done when that is."""
+
     entries: list[Entry]
-    done: Callable[[], None]
+    future: asyncio.Future[Any]
+    function: Callable[[EventLog], Any] | None = None
+    result: Any = None
     applied: int = 0  # entries so far
 
 
 @dataclass(slots=True)
-class _Call:
-    """Other work for the writer, in the same transaction or after it."""
-
-    function: Callable[[EventLog], Any]
-    future: asyncio.Future[Any]
-    outside: bool
-    result: Any = None
-
-
-@dataclass(slots=True)
 class _Batch:
-    requests: deque[_Request]
+    jobs: deque[_Job]
     answers: list[Answered]  # to be written down
-    calls: list[_Call] = field(default_factory=list)
     error: Refusal | None = None
     seconds: float = 0.0
+    entries: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.entries = sum(len(job.entries) for job in self.jobs)
 
 
 class Pipeline:
@@ -94,53 +92,42 @@ class Pipeline:
     ) -> None:
         self.queue, self.gather = queue, gather
         self.full = False  # the last commit found no room
+        self.depth = 0  # entries that wait for the disk
+        self.unwritten: dict[int, Answered] = {}  # by sequence number, not yet written down
         self._log, self._apply, self._observe = log, apply, observe
         self._fail = fail or _end_process
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[_Request] = deque()
-        self._calls: list[_Call] = []
+        self._waiting: deque[_Job] = deque()
         self._answers: list[Answered] = []
-        self.unwritten: dict[int, Answered] = {}  # by sequence number, not yet written down
-        self._entries = 0  # waiting or being stored
-        self._busy = False
+        self._busy = self._applying = self._closing = False
         self._target = 0  # entries worth waiting for: as many as were in flight when the last batch was done
         self._turn: asyncio.Handle | None = None
-        self._delayed = False
+        self._delayed = self._urgent = False  # the next batch waits for further entries; it must not
         self._stored: deque[_Batch] = deque()
-        self._applying = False
-        self._closing = False
         self._inbox: SimpleQueue[_Batch | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="linmax-writer", daemon=True)
         self._thread.start()
 
-    @property
-    def depth(self) -> int:
-        """Entries that wait for the disk."""
-        return self._entries
-
-    def submit(self, entries: list[Entry], done: Callable[[], None]) -> None:
-        """Store these entries; `done` is called, in a later turn, when they are on stable storage and applied."""
+    def submit(self, entries: list[Entry]) -> asyncio.Future[None]:
+        """Store these entries; the future is done when they are on stable storage and applied."""
         if self._closing:
             raise Refusal(503, "the server is stopping", retry_after=5)
-        if self._entries + len(entries) > self.queue:
-            raise Refusal(503, f"{self._entries} events wait for the disk; try again", retry_after=1)
-        self._entries += len(entries)
-        self._waiting.append(_Request(entries, done))
-        self._wake()
+        if self.depth + len(entries) > self.queue:
+            raise Refusal(503, f"{self.depth} events wait for the disk; try again", retry_after=1)
+        self.depth += len(entries)
+        return self._enqueue(_Job(entries, self._loop.create_future()))
 
-    def call(self, function: Callable[[EventLog], Any], *, outside: bool = False) -> asyncio.Future[Any]:
-        """Run a function on the log, after all that was submitted before: in a transaction, or `outside` of any."""
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self._calls.append(_Call(function, future, outside))
-        self._wake()
-        return future
+    def call(self, function: Callable[[EventLog], Any]) -> asyncio.Future[Any]:
+        """Run a function on the log, in a transaction, after all that was submitted before."""
+        self._urgent = True
+        return self._enqueue(_Job([], self._loop.create_future(), function))
 
     async def flush(self) -> None:
         """Wait until the answers of all applied events are stored too."""
-        await self.call(_nothing)
+        await self.call(lambda _: None)
 
     def answered(self, model: int, seq: int, predicted: Guess, fault: str | None) -> None:
-        """An event was applied: its prediction, or its fault, is stored with the next commit."""
+        """Take the prediction of an applied event, or its fault; it is stored with the next commit."""
         self._answers.append((model, seq, predicted, fault))
         self.unwritten[seq] = self._answers[-1]
 
@@ -155,110 +142,96 @@ class Pipeline:
 
     # -- in the event loop ----------------------------------------------------------------------------
 
+    def _enqueue(self, job: _Job) -> asyncio.Future[Any]:
+        self._waiting.append(job)
+        self._wake()
+        return job.future
+
     def _wake(self) -> None:
         """Hand over at the end of this turn of the event loop, or a little later if more entries are likely."""
         if self._busy:
             return
         if self._turn is None:
             self._turn = self._loop.call_soon(self._consider)
-        elif self._delayed and (self._entries >= self._target or self._calls):
+        elif self._delayed and self._is_enough():
             self._turn.cancel()
             self._delayed = False
             self._turn = self._loop.call_soon(self._hand_over)
 
+    def _is_enough(self) -> bool:
+        return self._urgent or self.depth >= self._target
+
     def _consider(self) -> None:
-        if self._entries < self._target and not self._calls and self.gather > 0:
+        if self._is_enough() or self.gather <= 0:
+            self._hand_over()
+        else:
             self._delayed = True
             self._turn = self._loop.call_later(self.gather, self._hand_over)
-        else:
-            self._hand_over()
 
     def _hand_over(self) -> None:
-        self._turn, self._delayed, self._busy = None, False, True
-        batch = _Batch(self._take(), self._answers)
-        if not self._waiting:
-            batch.calls, self._calls = self._calls, []
-        self._answers = []
-        self._inbox.put(batch)
-
-    def _take(self) -> deque[_Request]:
-        taken: deque[_Request] = deque()
+        taken: deque[_Job] = deque()
         size = 0
         while self._waiting and (not taken or size + len(self._waiting[0].entries) <= BATCH):
-            request = self._waiting.popleft()
-            size += len(request.entries)
-            taken.append(request)
-        return taken
+            size += len(self._waiting[0].entries)
+            taken.append(self._waiting.popleft())
+        self._inbox.put(_Batch(taken, self._answers))
+        self._answers = []
+        self._turn, self._delayed, self._busy, self._urgent = None, False, True, bool(self._waiting)
 
     def _done(self, batch: _Batch) -> None:
         self._busy = False
-        stored = sum(len(request.entries) for request in batch.requests)
-        self._target = min(self._entries * 2 // 3, BATCH)
-        self._entries -= stored
+        self._target = min(self.depth * 7 // 8, BATCH)
+        self.depth -= batch.entries
         self.full = batch.error is not None
         if batch.error is None:
             for answer in batch.answers:
                 self.unwritten.pop(answer[1], None)
             if self._observe is not None:
-                self._observe(stored, batch.seconds)
+                self._observe(batch.entries, batch.seconds)
         else:
             self._answers = batch.answers + self._answers
         self._stored.append(batch)
         if not self._applying:
             self._apply_some()
-        if self._waiting or self._calls:
+        if self._waiting:
             self._wake()
 
     def _apply_some(self) -> None:
         """Apply what is stored, in order, a slice of time at a time."""
+        self._applying, deadline = True, time.monotonic() + SLICE
         try:
-            self._apply_slice()
+            while self._stored:
+                batch = self._stored[0]
+                while batch.jobs:
+                    if self._finish(batch.jobs[0], batch.error, deadline):
+                        batch.jobs.popleft()
+                    if time.monotonic() > deadline:
+                        self._loop.call_soon(self._apply_some)
+                        return
+                self._stored.popleft()
+            self._applying = False
         except BaseException as error:  # a stored event must never be skipped
             self._fail(error)
 
-    def _apply_slice(self) -> None:
-        self._applying = True
-        deadline = time.monotonic() + SLICE
-        while self._stored:
-            batch = self._stored[0]
-            while batch.requests:
-                if not self._finish(batch.requests[0], batch.error, deadline):
-                    self._loop.call_soon(self._apply_some)
-                    return
-                batch.requests.popleft()
-                if time.monotonic() > deadline:
-                    self._loop.call_soon(self._apply_some)
-                    return
-            for call in batch.calls:
-                self._finish_call(call, batch.error)
-            self._stored.popleft()
-        self._applying = False
-
-    def _finish(self, request: _Request, error: Refusal | None, deadline: float) -> bool:
-        """Apply the entries of a request and answer it; False if time is up before its end."""
-        while request.applied < len(request.entries):
-            entry = request.entries[request.applied]
+    def _finish(self, job: _Job, error: Refusal | None, deadline: float) -> bool:
+        """Apply the entries of a job and complete its future; False if time is up before its end."""
+        while job.applied < len(job.entries):
+            entry = job.entries[job.applied]
             if error is not None:
                 entry.outcome = error
             elif isinstance(entry.outcome, Event):
                 self._apply(entry)
-            request.applied += 1
-            if request.applied < len(request.entries) and time.monotonic() > deadline:
+            job.applied += 1
+            if job.applied < len(job.entries) and time.monotonic() > deadline:
                 return False
-        try:
-            request.done()
-        except Exception:  # it is stored and applied; others wait for their answers too
-            logger.exception("an answer could not be given")
-        return True
-
-    def _finish_call(self, call: _Call, error: Refusal | None) -> None:
-        if call.future.done():
-            return
-        result = call.result if call.outside else error or call.result
-        if isinstance(result, BaseException):
-            call.future.set_exception(result)
+        result = job.result if error is None or job.entries else error
+        if job.future.done():  # nobody waits any more
+            pass
+        elif isinstance(result, BaseException):
+            job.future.set_exception(result)
         else:
-            call.future.set_result(result)
+            job.future.set_result(result)
+        return True
 
     # -- in the writer's thread -----------------------------------------------------------------------
 
@@ -269,7 +242,10 @@ class Pipeline:
                 self._write(batch)
                 batch.seconds = time.perf_counter() - began
                 self._loop.call_soon_threadsafe(self._done, batch)
-                self._checkpoint()
+                try:
+                    self._log.checkpoint()
+                except DiskFull:
+                    logger.warning("no room to move the WAL into the log file; it stays where it is")
         except BaseException as error:
             self._fail(error)
 
@@ -277,42 +253,22 @@ class Pipeline:
         log = self._log
         try:
             log.begin()
-            self._write_answers(batch)
-            for request in batch.requests:
-                for entry in request.entries:
+            log.write_answers([answer[1:] for answer in batch.answers if answer[0] in log.models])
+            for job in batch.jobs:
+                for entry in job.entries:
                     try:
                         entry.outcome = entry.write(log)
                     except Refusal as refusal:
                         entry.outcome = refusal
-            for call in batch.calls:
-                if not call.outside:
-                    self._call(call)
+                if job.function is not None:
+                    try:
+                        job.result = job.function(log)
+                    except (Refusal, OSError) as error:
+                        job.result = error
             log.commit()
         except DiskFull:
             log.rollback()
-            batch.error = Refusal(507, "the disk is full: nothing was stored; predictions without an id go on")
-        for call in batch.calls:
-            if call.outside:
-                self._call(call)
-
-    def _call(self, call: _Call) -> None:
-        try:
-            call.result = call.function(self._log)
-        except (Refusal, OSError) as error:
-            call.result = error
-
-    def _write_answers(self, batch: _Batch) -> None:
-        self._log.write_answers([answer[1:] for answer in batch.answers if answer[0] in self._log.models])
-
-    def _checkpoint(self) -> None:
-        try:
-            self._log.checkpoint()
-        except DiskFull:
-            logger.warning("no room to move the WAL into the log file; it stays where it is")
-
-
-def _nothing(_log: EventLog) -> None:
-    """The transaction writes the answers."""
+            batch.error = Refusal(507, "the disk is full: nothing was stored; predictions without an id still work")
 
 
 def _end_process(error: BaseException) -> None:

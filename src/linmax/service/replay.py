@@ -96,7 +96,7 @@ def _learn_rows(model: ServedModel, events: list[Event], written: int, note: Not
     if not events:
         return True
     learner = model.learner
-    if model.choices.kind != "attributes" or model.fragile:
+    if model.limits.kind != "attributes" or model.fragile:
         return False
     places: Any = learner.model.columns.attributes  # a mapping to columns
     classes = {name: number for number, name in enumerate(learner.known)}

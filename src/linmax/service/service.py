@@ -14,20 +14,20 @@ from typing import Any
 
 import msgspec
 
-from linmax.service.bodies import NewModel
 from linmax.service.environment import environment
 from linmax.service.folder import flush_folder, private_folder
 from linmax.service.ids import Ids
-from linmax.service.log import BACKUP_NOTE, Damaged, DiskFull, Event, EventLog, Instance, Label, ModelRow
+from linmax.service.instances import Instance, Label
+from linmax.service.log import BACKUP_NOTE, Damaged, DiskFull, Event, EventLog, ModelRow
 from linmax.service.maintenance import Maintenance
 from linmax.service.model import UNFIT, ServedModel
 from linmax.service.names import Budget, KnownNames
 from linmax.service.pipeline import Entry, Guess, Pipeline
-from linmax.service.refusals import Refusal
 from linmax.service.replay import Interrupted, replay
+from linmax.service.schemas import NewModel, Refusal
 from linmax.service.settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
-from linmax.service.trials import TrialOperations
+from linmax.service.trials import Trials
 
 __all__ = ["Quarantined", "Service"]
 
@@ -82,7 +82,7 @@ class Service:
         self.models: dict[str, ServedModel] = {}
         self.quarantined: dict[str, Quarantined] = {}
         self.incidents: list[str] = []
-        self.trials = TrialOperations(self)
+        self.trials = Trials(self)
         self.house = Maintenance(self)
         self.ready = False
         self.stopping = asyncio.Event()

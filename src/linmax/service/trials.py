@@ -1,67 +1,60 @@
-"""Trials: requests turned into events, and events into answers. Long batches are worked through in slices of time."""
+"""Trials: requests turned into events, and events into answers. Long batches are processed in slices of time."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from starlette.responses import Response
 
 from linmax.service import pipeline
-from linmax.service.bodies import (
+from linmax.service.instances import Instance, Label, instance_of, truth_of
+from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Body, Event, EventLog
+from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
+from linmax.service.operations import Call, json_response, refusal_response
+from linmax.service.pipeline import Entry
+from linmax.service.schemas import (
+    LabelBatch,
     LabelBody,
+    LearnBatch,
     LearnBody,
     Learned,
+    LearnedBatch,
     Likely,
+    PredictBatch,
     PredictBody,
     Predicted,
+    PredictedBatch,
+    Refusal,
     Wanted,
     WantsBody,
 )
-from linmax.service.instances import checked_truth, instance_of
-from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Body, Event, EventLog, Instance, Label
-from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
-from linmax.service.pipeline import Entry
-from linmax.service.refusals import Refusal
 
 if TYPE_CHECKING:
     from linmax.service.service import Service
 
-__all__ = [
-    "TrialOperations",
-    "store_label",
-    "store_loss",
-    "store_prediction",
-    "store_question",
-    "store_trial",
-    "waiting_question",
-]
-
-logger = logging.getLogger("linmax.service")
-
-Done = Callable[[list[Any]], None]
-NOTHING_MORE = Likely()
 MOST_PENDING = 100_000
-read_likely = msgspec.json.Decoder(Likely).decode
+Answer = Predicted | Learned | Wanted | Refusal
 Admit = Callable[[Instance, Label | None], None]  # takes the new names of a trial, or refuses
+read_likely = msgspec.json.Decoder(Likely).decode
 
 
-class TrialOperations:
-    """What is done with trials. `done` is called with one answer for each item: at once, or when all are stored."""
+class Trials:
+    """The work on trials; every method returns one answer for each item, when all are stored and applied."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
 
-    def predict(self, model: ServedModel, items: list[PredictBody], done: Done) -> None:
-        """Serve labels; keep the instances that expect one."""
-        self._each(items, lambda body: self._predicted(model, body), done)
+    async def predict(self, model: ServedModel, items: list[PredictBody]) -> list[Answer]:
+        """Serve labels; store the instances that expect one."""
+        return await self._each(model, items, self._predict)
 
-    def _predicted(self, model: ServedModel, body: PredictBody) -> Predicted | tuple[str, Entry]:
-        instance = instance_of(body, model.choices)
+    def _predict(self, model: ServedModel, body: PredictBody) -> Answer | Entry:
+        instance = instance_of(body, model.limits)
         try:
             label = model.predict(instance)
             likely = _likely(model, instance, body, label)
@@ -69,127 +62,89 @@ class TrialOperations:
             raise Refusal(422, str(error), field=model.options.kind) from None
         if body.id is None and not body.store:
             return _served(label, likely)
-        id, number = body.id or self.service.ids.new(), model.number
-        told = None if likely == NOTHING_MORE else msgspec.json.encode(likely)
-        stored = Body(instance, served=label, likely=told)
-        return id, Entry(lambda log: store_prediction(log, number, id, stored), model)
+        stored = Body(instance, served=label, likely=None if likely is None else msgspec.json.encode(likely))
+        return self._entry(store_prediction, model, body.id, stored)
 
-    def learn(self, model: ServedModel, items: list[LearnBody], done: Done) -> None:
+    async def learn(self, model: ServedModel, items: list[LearnBody]) -> list[Answer]:
         """Store instances with their labels, and learn them."""
-        self._each(items, lambda body: self._to_learn(model, body), done)
+        return await self._each(model, items, self._learn)
 
-    def _to_learn(self, model: ServedModel, body: LearnBody) -> tuple[str, Entry]:
-        instance = instance_of(body, model.choices)
-        label, wrong = checked_truth(body, model.choices)
+    def _learn(self, model: ServedModel, body: LearnBody) -> Entry:
+        instance = instance_of(body, model.limits)
+        label, wrong = truth_of(body, model.limits)
         model.check(instance, label, "wrong" if wrong else "label")
-        id, admit = body.id or self.service.ids.new(), self.service.admit
-        stored = Body(instance, label, wrong)
-        return id, Entry(lambda log: store_trial(log, model.number, id, stored, partial(admit, model)), model)
+        admit = partial(self.service.admit, model)
+        return self._entry(store_trial, model, body.id, Body(instance, label, wrong), admit)
 
-    def label(self, model: ServedModel, items: list[LabelBody], done: Done) -> None:
+    async def label(self, model: ServedModel, items: list[LabelBody]) -> list[Answer]:
         """Store labels of earlier predictions, and learn them."""
-        self._each(items, lambda body: self._to_label(model, body), done)
+        return await self._each(model, items, self._label)
 
-    def _to_label(self, model: ServedModel, body: LabelBody) -> tuple[str, Entry]:
-        stored = Body(None, *checked_truth(body, model.choices))
-        id, admit = body.id, self.service.admit
-        return id, Entry(lambda log: store_label(log, model.number, id, stored, partial(admit, model)), model)
+    def _label(self, model: ServedModel, body: LabelBody) -> Entry:
+        stored = Body(None, *truth_of(body, model.limits))
+        return self._entry(store_label, model, body.id, stored, partial(self.service.admit, model))
 
-    def wants_label(self, model: ServedModel, items: list[WantsBody], done: Done) -> None:
-        """Say whether labels are worth asking for; what a selective learner draws is stored."""
-        self._each(items, lambda body: self._wanting(model, body), done)
+    async def wants_label(self, model: ServedModel, items: list[WantsBody]) -> list[Answer]:
+        """Return whether labels are worth asking for; the draws of a selective learner are stored."""
+        return await self._each(model, items, self._wants)
 
-    def _wanting(self, model: ServedModel, body: WantsBody) -> Wanted | tuple[str, Entry]:
-        number = model.number
-        if body.id is not None and all(
-            block is None for block in (body.attributes, body.votes, body.scores, body.candidates)
-        ):
-            id = body.id
-            if model.selects:
-                return id, Entry(lambda log: store_question(log, number, id, None), model)
-            return id, Entry(lambda log: waiting_question(log, number, id), model)
-        instance = instance_of(body, model.choices)
+    def _wants(self, model: ServedModel, body: WantsBody) -> Answer | Entry:
+        blocks = (body.attributes, body.votes, body.scores, body.candidates)
+        if body.id is not None and all(block is None for block in blocks):
+            return self._entry(store_question if model.selects else waiting_question, model, body.id, None)
+        instance = instance_of(body, model.limits)
         if not model.selects:
             return Wanted(wanted=True)
         try:
             model.learner.scores(**(instance or EMPTY_INSTANCE))
         except UNFIT as error:
             raise Refusal(422, str(error), field=model.options.kind) from None
-        id = body.id or self.service.ids.new()
-        return id, Entry(lambda log: store_question(log, number, id, instance), model)
+        return self._entry(store_question, model, body.id, instance)
 
     async def forget(self, model: ServedModel, ids: list[str]) -> list[Event | Refusal | None]:
         """Store that no label will come for these predictions."""
-        entries = [Entry(lambda log, id=id: store_loss(log, model.number, id), model) for id in ids]  # type: ignore[misc]
-        stored = asyncio.Event()
-        self.service.pipeline.submit(entries, stored.set)
-        await stored.wait()
+        entries = [self._entry(store_loss, model, id) for id in ids]
+        await self.service.pipeline.submit(entries)
         return [entry.outcome for entry in entries]
 
     async def ask_by(self, model: ServedModel, tolerance: float, costs: dict[str, float] | None) -> None:
-        """Store by what voters are asked from now on."""
+        """Store the tolerance and the costs by which voters are asked from now on."""
         asking: Instance = {"tolerance": tolerance} | ({} if costs is None else {"costs": costs})
         entry = Entry(lambda log: log.append(model.number, ASKS, body=Body(asking)), model)
-        stored = asyncio.Event()
-        self.service.pipeline.submit([entry], stored.set)
-        await stored.wait()
+        await self.service.pipeline.submit([entry])
         if isinstance(entry.outcome, Refusal):
             raise entry.outcome
 
     # -- shared ---------------------------------------------------------------------------------------
 
-    def _each(self, items: list[Any], work: Callable[[Any], Any], done: Done) -> None:
-        """Work on item after item; a long list gives way to other requests now and then."""
-        _Items(self, items, work, done).go_on()
+    def _entry(self, store: Callable[..., Event], model: ServedModel, id: str | None, *arguments: Any) -> Entry:
+        """Return an entry that the writer stores by calling `store`; without an id it gets a new one."""
+        id = id or self.service.ids.new()
+        return Entry(lambda log: store(log, model.number, id, *arguments), model, id)
 
-    def store(self, results: list[Any], done: Done) -> None:
-        """Submit the entries among the results; then they become answers."""
-        entries = [result[1] for result in results if type(result) is tuple]
-
-        def stored() -> None:
-            done([_answer(*result) if type(result) is tuple else result for result in results])
-
-        if entries:
-            self.service.pipeline.submit(entries, stored)
-        else:
-            done(results)
-
-
-class _Items:
-    """The items of one request, worked through in slices; without reference cycles, which only the collector frees."""
-
-    __slots__ = ("count", "done", "left", "operations", "results", "work")
-
-    def __init__(self, operations: TrialOperations, items: list[Any], work: Callable[[Any], Any], done: Done) -> None:
-        self.operations, self.work, self.done = operations, work, done
-        self.left, self.count = iter(items), len(items)
-        self.results: list[Any] = []
-
-    def go_on(self) -> None:
-        """Work until the slice is over; then other requests get a turn."""
+    async def _each(
+        self, model: ServedModel, items: list[Any], work: Callable[[ServedModel, Any], Answer | Entry]
+    ) -> list[Answer]:
+        """Work on one item after another; a long list yields to other requests now and then. Then store."""
+        results: list[Answer | Entry] = []
         deadline = time.monotonic() + pipeline.SLICE
-        for body in self.left:
+        for body in items:
+            if results and time.monotonic() > deadline:
+                await asyncio.sleep(0)
+                deadline = time.monotonic() + pipeline.SLICE
             try:
-                self.results.append(self.work(body))
+                results.append(work(model, body))
             except Refusal as refusal:
-                self.results.append(refusal)
-            if len(self.results) < self.count and time.monotonic() > deadline:
-                asyncio.get_running_loop().call_soon(self._later)
-                return
-        self.operations.store(self.results, self.done)
-
-    def _later(self) -> None:
-        try:
-            self.go_on()
-        except Exception as error:
-            if not isinstance(error, Refusal):
-                logger.error("a batch failed", exc_info=error)
-                error = Refusal(500, "the server failed; its log says why")
-            self.done([error] * self.count)
+                results.append(refusal)
+        if entries := [result for result in results if type(result) is Entry]:
+            await self.service.pipeline.submit(entries)
+        return [_answer(result) if type(result) is Entry else cast(Answer, result) for result in results]
 
 
-def _likely(model: ServedModel, instance: Instance, body: PredictBody, label: Label | None) -> Likely:
-    """What is wanted beside the label."""
+def _likely(model: ServedModel, instance: Instance, body: PredictBody, label: Label | None) -> Likely | None:
+    """Return the requested probabilities and the like; None if nothing is requested."""
+    if not body.probabilities and body.coverage is None and body.reject is None:
+        return None
     likely = Likely()
     if body.coverage is not None:
         likely.set = model.likely_set(instance, body.coverage)
@@ -202,39 +157,40 @@ def _likely(model: ServedModel, instance: Instance, body: PredictBody, label: La
     return likely
 
 
-def _served(label: Label | None, likely: Likely, **kept: Any) -> Predicted:
-    """The answer; none where it is not sure enough."""
+def _served(label: Label | None, likely: Likely | None, **stored: Any) -> Predicted:
+    """Return the answer to a prediction; without a label if it is not sure enough."""
+    if likely is None:
+        return Predicted(label=label, **stored)
     shown = None if likely.sure is False else label
-    return Predicted(label=shown, probabilities=likely.probabilities, set=likely.set, sure=likely.sure, **kept)
+    return Predicted(label=shown, probabilities=likely.probabilities, set=likely.set, sure=likely.sure, **stored)
 
 
-def _answer(id: str, entry: Entry) -> Predicted | Learned | Wanted | Refusal:
-    event = entry.outcome
+def _answer(entry: Entry) -> Answer:
+    event, id = entry.outcome, entry.id
     if not isinstance(event, Event):
         assert event is not None
         return event
     if event.kind == WANTS:
         return Wanted(wanted=event.wanted, id=id, seq=event.seq)
     if event.kind == PREDICT:
-        likely = NOTHING_MORE if event.likely is None else read_likely(event.likely)
+        likely = None if event.likely is None else read_likely(event.likely)
         return _served(event.served, likely, id=id, seq=event.seq)
     if event.label is None:
         return Learned(id=id, seq=event.seq, label=None, predicted=event.served, mistake=None)
+    same = event.served == event.label
     if event.wrong:
-        mistake = event.served == event.label
-        return Learned(id=id, seq=event.seq, wrong=event.label, predicted=event.served, mistake=mistake)
-    mistake = event.served != event.label
-    return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=mistake)
+        return Learned(id=id, seq=event.seq, wrong=event.label, predicted=event.served, mistake=same)
+    return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=not same)
 
 
-# -- in the writer's thread: how a request becomes an event, or is a repetition of one, or contradicts it ----------
+# -- in the writer's thread: a request becomes an event, or repeats one, or contradicts one -----------------------
 
 
 def store_prediction(log: EventLog, number: int, id: str, body: Body) -> Event:
     """Store a prediction whose label will come later."""
     row = log.model(number)
     if row.pending >= row.limit("max_pending", MOST_PENDING) and log.find(number, id) is None:
-        message = f"{row.pending} predictions wait for labels, the most this model keeps; label or forget some"
+        message = f"{row.pending} predictions wait for labels, the most this model stores; label or forget some"
         raise Refusal(429, message, retry_after=60)
     event = log.append(number, PREDICT, id, body=body)
     if event.repeat and event.kind != PREDICT:
@@ -290,18 +246,18 @@ def store_loss(log: EventLog, number: int, id: str) -> Event:
 
 def store_question(log: EventLog, number: int, id: str, instance: Instance | None) -> Event:
     """Store that a label may be asked for: of an instance, or of the prediction that waits under this id."""
-    asked = f"?{id}"  # which is nobody's id
+    asked = f"?{id}"  # an id that no client can use
     first = log.find(number, asked)
     if first is None:
-        given = waiting_question(log, number, id).instance if instance is None else instance
+        given = waiting_question(log, number, id, None).instance if instance is None else instance
         return log.append(number, WANTS, asked, body=Body(given))
     if instance is not None and first.instance != instance:
         raise Refusal(409, f"id {id!r} was asked about with another instance; choose another", field="id")
     return first
 
 
-def waiting_question(log: EventLog, number: int, id: str) -> Event:
-    """Return the prediction that waits for its label, as a question that any learner says yes to."""
+def waiting_question(log: EventLog, number: int, id: str, _instance: None) -> Event:
+    """Return the prediction that waits for its label, as a question that any learner answers with yes."""
     first = _trial(log, number, id)
     if first.kind != PREDICT or log.closing(first.seq) is not None:
         raise Refusal(409, f"id {id!r} does not wait for a label any more", field="id")
@@ -324,8 +280,71 @@ def _with_same_instance(event: Event, body: Body, id: str) -> Event:
 def _with_same_label(event: Event, body: Body, id: str) -> Event:
     if not event.repeat or (event.label, event.wrong) == (body.label, body.wrong):
         return event
-    told = f"is known not to be {event.label!r}" if event.wrong else f"has the label {event.label!r} already"
+    known = f"is known not to be {event.label!r}" if event.wrong else f"has the label {event.label!r} already"
     if event.label is None:
-        told = "was learned without a label"
+        known = "was learned without a label"
     got = f"got wrong={body.label!r}" if body.wrong else f"got {body.label!r}"
-    raise Refusal(409, f"id {id!r} {told}, {got}", field="wrong" if body.wrong else "label")
+    raise Refusal(409, f"id {id!r} {known}, {got}", field="wrong" if body.wrong else "label")
+
+
+# -- handlers -----------------------------------------------------------------------------------------------------
+
+Work = Callable[[ServedModel, Any], Awaitable[list[Answer]]]
+
+
+async def _one(call: Call[Any], work: Work) -> Any:
+    (answer,) = await work(call.model, [call.body])
+    if isinstance(answer, Refusal):
+        raise answer
+    return answer
+
+
+async def _several(call: Call[Any], work: Work) -> Response:
+    answers = await work(call.model, call.body.items)
+    refused = [answer for answer in answers if isinstance(answer, Refusal)]
+    results = {"results": [answer.body() if isinstance(answer, Refusal) else answer for answer in answers]}
+    if len(refused) == len(answers) and len({refusal.status for refusal in refused}) == 1:  # one reason for all
+        return refusal_response(refused[0], results)
+    return json_response(results, 207 if refused else 200)
+
+
+async def predict(call: Call[PredictBody]) -> Predicted:
+    """Predict the label of an instance; store it if it has an id."""
+    return cast(Predicted, await _one(call, call.service.trials.predict))
+
+
+async def learn(call: Call[LearnBody]) -> Learned:
+    """Store an instance with its label and learn it."""
+    return cast(Learned, await _one(call, call.service.trials.learn))
+
+
+async def label(call: Call[LabelBody]) -> Learned:
+    """Store the label of an earlier prediction and learn it."""
+    return cast(Learned, await _one(call, call.service.trials.label))
+
+
+async def wants_label(call: Call[WantsBody]) -> Wanted:
+    """Return whether a label is worth asking for; draws are stored."""
+    return cast(Wanted, await _one(call, call.service.trials.wants_label))
+
+
+async def predict_batch(call: Call[PredictBatch]) -> Response | PredictedBatch:
+    """Predict several instances."""
+    return await _several(call, call.service.trials.predict)
+
+
+async def learn_batch(call: Call[LearnBatch]) -> Response | LearnedBatch:
+    """Learn several instances in this order."""
+    return await _several(call, call.service.trials.learn)
+
+
+async def label_batch(call: Call[LabelBatch]) -> Response | LearnedBatch:
+    """Learn the labels of several earlier predictions."""
+    return await _several(call, call.service.trials.label)
+
+
+async def forget(call: Call[None]) -> None:
+    """Give up a prediction whose label will not come."""
+    (outcome,) = await call.service.trials.forget(call.model, [call.request.path_params["id"]])
+    if isinstance(outcome, Refusal):
+        raise outcome

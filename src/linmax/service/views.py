@@ -1,194 +1,45 @@
-"""What can be seen of a model from outside."""
+"""Views of a model: figures, weights, explanations, questions about voters."""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
-from msgspec import Struct
+from msgspec import Meta
 
 from linmax.models.asking import Inquiry
-from linmax.models.online import Learner
-from linmax.service import bodies
 from linmax.service.instances import instance_of
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
-from linmax.service.refusals import Refusal
-from linmax.service.weighing import NO_WEIGHTS, WeightsView
-
-__all__ = [
-    "CurveView",
-    "ExplanationView",
-    "Models",
-    "News",
-    "PanelView",
-    "Ranking",
-    "Ready",
-    "Status",
-    "Summary",
-    "TrialView",
-    "WaitingView",
-    "WeightsView",
-    "curve",
-    "explanation",
-    "inquiry",
-    "model_file",
-    "news",
-    "panel",
-    "ranking",
-    "summary",
-    "weights",
-]
+from linmax.service.operations import Call
+from linmax.service.schemas import (
+    AskBody,
+    Asked,
+    Bound,
+    CurveView,
+    ExplanationView,
+    Instanced,
+    News,
+    PanelBody,
+    PanelLineView,
+    PanelView,
+    RankBody,
+    Ranking,
+    Refusal,
+    Score,
+    Summary,
+    TrialView,
+    WaitingPrediction,
+    WaitingView,
+    WeightsView,
+)
 
 PAGE_POINTS = 500  # of the curve, sent at a time
 PAGE_WEIGHTS = 40
-
-
-class Status(Struct, kw_only=True):
-    """Alive."""
-
-    status: str
-
-
-class Ready(Struct, kw_only=True):
-    """Ready; with a full disk, only for predictions that are not stored.
-
-    Models in quarantine are not served; `incidents` are what an operator must know and has not settled yet.
-    """
-
-    status: str
-    disk_full: bool
-    quarantined: list[str]
-    incidents: list[str]
-
-
-class Summary(Struct, kw_only=True):
-    """A model in figures; mistakes are those of the labels that were served."""
-
-    name: str
-    options: bodies.ModelOptions
-    trials: int
-    mistakes: int
-    updates: int
-    classes: list[bodies.Label]
-    pending: int
-    applied_seq: int
-    snapshot_seq: int
-    created: int
-
-
-class QuarantinedView(Struct, kw_only=True):
-    """A model that could not be replayed, and why."""
-
-    name: str
-    reason: str
-
-
-class Models(Struct, kw_only=True):
-    """All models; those in quarantine are not served."""
-
-    models: list[Summary]
-    quarantined: list[QuarantinedView]
-
-
-class Score(Struct, kw_only=True):
-    """The score of a class."""
-
-    label: bodies.Label
-    score: float
-
-
-class ExplanationView(Struct, kw_only=True):
-    """The label that would be served, the score of every class, and the 1,000 largest weights behind this instance."""
-
-    label: bodies.Label | None
-    scores: list[Score]
-    weights: WeightsView
-
-
-class Ranking(Struct, kw_only=True):
-    """The candidates with their scores, the best first."""
-
-    ranking: list[Score]
-
-
-class PanelLineView(Struct, kw_only=True):
-    """So many voters, what they cost a trial, how often they are right alone, and how much more often all are."""
-
-    voters: list[str]
-    cost: float
-    accuracy: float
-    behind: float
-
-
-class PanelView(Struct, kw_only=True):
-    """For 1, 2, ... voters those worth most for their cost, by the latest trials; the fewest first."""
-
-    trials: int
-    panels: list[PanelLineView]
-
-
-class Bound(Struct, kw_only=True):
-    """The mistakes are at most constant + slope * those of the best voter, at every point."""
-
-    constant: float
-    slope: float
-
-
-class WaitingPrediction(Struct, kw_only=True):
-    """A prediction that waits for its label; `at` in milliseconds since 1970."""
-
-    id: str
-    seq: int
-    at: int
-    label: bodies.Label | None
-
-
-class WaitingView(Struct, kw_only=True):
-    """Predictions that wait for their label, oldest first; ask again `after` the last seq for more."""
-
-    pending: int
-    predictions: list[WaitingPrediction]
-
-
-class TrialView(Struct, kw_only=True):
-    """A trial: "pending", "learned", "refused", "forgotten" or only "asked" about; with its events in the log."""
-
-    id: str
-    state: str
-    events: list[dict[str, Any]]
-
-
-class News(Struct, kw_only=True):
-    """Figures of a model, the points of its curve beyond a trial, its largest weights, and recent errors."""
-
-    model: int
-    after: int
-    trials: int
-    mistakes: int
-    pending: int
-    points: list[list[int | None]]
-    weights: WeightsView
-    bound: Bound | None
-    latency: dict[str, float] | None
-    errors: list[dict[str, Any]]
-
-
-class CurveView(Struct, kw_only=True):
-    """Points [trials, mistakes, plurality's mistakes, best voter's mistakes]; the last two null without votes.
-
-    `bound` is present for Winnow over votes as long as every label comes with its instance.
-    """
-
-    trials: int
-    points: list[list[int | None]]
-    bound: Bound | None
+After = Annotated[int, Meta(ge=0, le=2**53, description="only points, predictions or events beyond this number")]
 
 
 def summary(model: ServedModel) -> Summary:
-    """The model in figures."""
+    """Return the figures of a model."""
     return Summary(
         name=model.name,
         options=model.options,
@@ -203,17 +54,21 @@ def summary(model: ServedModel) -> Summary:
     )
 
 
-async def weights(model: ServedModel, most: int) -> WeightsView:
-    """The largest weights of each kind."""
+async def weights(
+    call: Call[None], *, limit: Annotated[int, Meta(ge=1, le=10_000, description="how many of a kind")] = 100
+) -> WeightsView:
+    """Return the largest weights."""
+    model = call.model
     try:
-        return await model.weighing.largest(model.learner, model.applied, most)
+        return await model.weights.largest(model.learner, model.applied, limit)
     except ValueError as error:
         raise Refusal(409, f"{model.learner.learner} has no weights to show: {error}") from None
 
 
-async def explanation(model: ServedModel, body: bodies.ExplainBody) -> ExplanationView:
-    """Scores of all classes, and the weights of what the instance holds."""
-    instance = instance_of(body, model.choices)
+async def explain(call: Call[Instanced]) -> ExplanationView:
+    """Return the scores of all classes, and the weights behind them."""
+    model = call.model
+    instance = instance_of(call.body, model.limits)
     try:
         scores = model.learner.scores(**(instance or EMPTY_INSTANCE))
         label = model.predict(instance)
@@ -222,93 +77,113 @@ async def explanation(model: ServedModel, body: bodies.ExplainBody) -> Explanati
     return ExplanationView(
         label=label,
         scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
-        weights=await model.weighing.behind(model.learner, model.applied, instance),
+        weights=await model.weights.behind(model.learner, model.applied, instance),
     )
 
 
-def ranking(model: ServedModel, body: bodies.RankBody) -> Ranking:
-    """The candidates in order; ties as the learner breaks them."""
-    instance = instance_of(body, model.choices)
+async def rank(call: Call[RankBody]) -> Ranking:
+    """Return the candidates in order, the best first."""
+    model = call.model
+    instance = instance_of(call.body, model.limits)
     try:
         scores = model.learner.scores(**instance)
-        order = model.learner.rank(**instance)
+        order = model.learner.rank(**instance)  # ties as the learner breaks them
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
     return Ranking(ranking=[Score(label=name, score=scores[name]) for name in order])
 
 
-def inquiry(model: ServedModel, body: bodies.AskBody) -> Inquiry:
-    """The question whom to ask next, checked."""
-    instance = instance_of(
-        bodies.ExplainBody(attributes=body.attributes, votes=body.votes, candidates=body.candidates), model.choices
-    )
+async def ask(call: Call[AskBody]) -> Asked:
+    """Return the voter to ask next; none if more is not worth it."""
+    model, body = call.model, call.body
+    if _inquiry(model, body).changes:  # which is stored, like what is learned
+        if call.key is not None and "learn" not in call.key.scopes:
+            message = "asking by another tolerance or other costs than before changes what is learned of few votes"
+            raise Refusal(403, f"{message}, and the key {call.key.name!r} does not allow 'learn'")
+        await call.service.trials.ask_by(model, body.tolerance, body.costs)
+    inquiry = _inquiry(model, body)
+    if inquiry.changes:
+        message = "another request asked by another tolerance or other costs in the meantime; agree on one per model"
+        raise Refusal(409, message, field="tolerance")
+    return Asked(voter=inquiry.next())
+
+
+def _inquiry(model: ServedModel, body: AskBody) -> Inquiry:
+    """Return the checked question about the next voter."""
+    asked = Instanced(attributes=body.attributes, votes=body.votes, candidates=body.candidates)
+    instance = instance_of(asked, model.limits)
     given = {name: instance[name] for name in ("attributes", "candidates") if name in instance}
+    options = {name: getattr(body, name) for name in ("costs", "tolerance", "explore", "voters")}
     try:
-        return model.learner.inquiry(
-            body.votes,
-            costs=body.costs,
-            tolerance=body.tolerance,
-            explore=body.explore,
-            voters=body.voters,
-            **given,
-        )
+        return model.learner.inquiry(body.votes, **options, **given)
     except UNFIT as error:
-        fields = ("costs", "tolerance", "explore", "voters")
-        field = next((name for name in fields if str(error).startswith(name)), "votes")
+        field = next((name for name in options if str(error).startswith(name)), "votes")
         raise Refusal(422, str(error), field=field) from None
 
 
-async def panel(model: ServedModel, body: bodies.PanelBody) -> PanelView:
-    """How few voters are enough."""
+async def panel(call: Call[PanelBody]) -> PanelView:
+    """Return how few voters are enough."""
     try:
-        found = await asyncio.to_thread(model.learner.panels_to_compare(body.costs))
+        found = await asyncio.to_thread(call.model.learner.panels_to_compare(call.body.costs))
     except UNFIT as error:
         field = "costs" if str(error).startswith("costs") else None
         raise Refusal(422 if field else 409, str(error), field=field) from None
     return PanelView(trials=found.trials, panels=[PanelLineView(**line) for line in found.to_dict()])
 
 
-def curve(model: ServedModel, after: int, most: int) -> CurveView:
-    """Points after a trial; the present one is last."""
-    account = model.account
+async def curve(
+    call: Call[None],
+    *,
+    after: After = 0,
+    points: Annotated[int, Meta(ge=1, le=100_000, description="the most points")] = 1000,
+) -> CurveView:
+    """Return the mistakes along the trials."""
+    return CurveView(**_curve(call.model, after, points))
+
+
+def _curve(model: ServedModel, after: int, most: int) -> dict[str, Any]:
+    """Return the points after a trial, the present one last, and the bound."""
+    account, bound = model.account, model.bound()
     points = account.curve.after(after, most)
     if account.trials > after and (not points or points[-1][0] < account.trials):
         points = [*points, account.point]
-    return CurveView(trials=account.trials, points=[list(point) for point in points], bound=bound(model))
+    shown = None if bound is None else Bound(constant=bound[0], slope=bound[1])
+    return {"trials": account.trials, "points": [list(point) for point in points], "bound": shown}
 
 
-def bound(model: ServedModel) -> Bound | None:
-    """The mistake bound, when one is known."""
-    found = model.bound()
-    return None if found is None else Bound(constant=found[0], slope=found[1])
-
-
-async def news(model: ServedModel, after: int, latency: dict[str, float] | None, errors: list[Any]) -> News:
-    """Collect what the page shows, beyond a trial; from the first one if there are not as many."""
+async def news(call: Call[None], *, after: After = 0) -> News:
+    """Return figures, new points of the curve, weights and errors, for the page."""
+    model = call.model
     try:
-        largest = await model.weighing.largest(model.learner, model.applied, PAGE_WEIGHTS)
+        largest = await model.weights.largest(model.learner, model.applied, PAGE_WEIGHTS)
     except ValueError:  # it has none to show
-        largest = NO_WEIGHTS
-    account = model.account
-    after = after if after <= account.trials else 0
-    shown = curve(model, after, PAGE_POINTS)
+        largest = WeightsView()
+    after = after if after <= model.account.trials else 0  # another model may have the name now
     return News(
         model=model.number,
         after=after,
-        trials=account.trials,
-        mistakes=account.mistakes,
+        mistakes=model.account.mistakes,
         pending=model.pending,
-        points=shown.points,
         weights=largest,
-        bound=shown.bound,
-        latency=latency,
-        errors=errors,
+        latency=call.app.metrics.latency(),
+        errors=list(call.service.errors),
+        **_curve(model, after, PAGE_POINTS),
     )
 
 
-def model_file(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
-    """A learner's state as the library's model file."""
-    with tempfile.TemporaryDirectory(prefix="linmax-") as folder:  # which nobody else can read
-        path = Path(folder) / "model.linmax"
-        Learner.from_state(description, arrays).save(path)
-        return path.read_bytes()
+async def waiting(
+    call: Call[None],
+    *,
+    after: After = 0,
+    limit: Annotated[int, Meta(ge=1, le=1000, description="the most predictions")] = 100,
+) -> WaitingView:
+    """Return predictions that wait for their label, oldest first."""
+    model = call.model
+    rows = await call.service.pipeline.call(lambda log: log.waiting(model.number, after, limit))
+    return WaitingView(pending=model.pending, predictions=[WaitingPrediction(**row) for row in rows])
+
+
+async def trial(call: Call[None]) -> TrialView:
+    """Return one trial as the log has it."""
+    number, id = call.model.number, call.request.path_params["id"]
+    return TrialView(**await call.service.pipeline.call(lambda log: log.trial(number, id)))

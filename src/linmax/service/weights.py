@@ -1,8 +1,4 @@
-"""Weights to look at: the largest ones, and those behind an instance, without a walk over all names.
-
-The state of a large learner is copied in the event loop, where the learner belongs; what takes longer is done in a
-thread.
-"""
+"""The largest weights of a model, and those behind an instance, for all who look at them."""
 
 from __future__ import annotations
 
@@ -12,48 +8,28 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.weights import WeightArrays
-from linmax.service.bodies import Label
-from linmax.service.log import Instance
+from linmax.service.instances import Instance
+from linmax.service.schemas import Weight, WeightsView
 
-__all__ = ["NO_WEIGHTS", "Weight", "WeightsCache", "WeightsView"]
+__all__ = ["WeightsCache"]
 
-SMALL_STATE = 2**18  # bytes of a state: the weights of a smaller one are found within a millisecond or two
 MOST_BEHIND = 1000  # weights of a kind in an explanation
-QUICK = 0.001  # seconds: what takes less may be done each time
+SMALL_STATE = 2**18  # bytes of a state: the weights of a smaller one are found within a millisecond or two
+QUICK = 0.001  # seconds: shorter work is done again each time
 COPY_LIFETIME = 20.0
-MOST_VIEWS = 8  # kept of the same weights
-
-
-class Weight(Struct, kw_only=True, omit_defaults=True):
-    """One weight; with `label` if each class has its own."""
-
-    name: str
-    weight: float
-    label: Label | None = None
-
-
-class WeightsView(Struct, kw_only=True):
-    """The largest weights of each kind, by magnitude."""
-
-    voters: list[Weight]
-    raters: list[Weight]
-    thresholds: list[Weight]
-    attributes: list[Weight]
-
-
-NO_WEIGHTS = WeightsView(voters=[], raters=[], thresholds=[], attributes=[])
+MOST_VIEWS = 8  # of the same weights
 
 
 class WeightsCache:
-    """The weights of one model, for all who look at them: large ones are not made each time, but now and then.
+    """The weights of one model, for all who look at them; those of a large model are computed only now and then.
 
-    That takes time in proportion to the model. If it took more than a moment, what was found is good for twenty times
-    as long, so that at most a twentieth of the time goes into it however many look.
+    The time is proportional to the size of the model. If it was more than a moment, the result is reused for twenty
+    times as long, so that at most a twentieth of the time goes into it however many clients look. The state of a large
+    learner is copied in the event loop, where the learner belongs; the rest is done in a thread.
     """
 
     def __init__(self) -> None:
@@ -64,17 +40,17 @@ class WeightsCache:
         self._views: dict[int, WeightsView] = {}  # of these arrays, by how many weights were wanted
 
     async def arrays(self, learner: Learner, applied: int) -> WeightArrays:
-        """The weights after this event, or a moment before; ValueError when a learner has none to show."""
+        """Return the weights after this event, or a moment before; ValueError if a learner has none to show."""
         async with self._turn:
-            return await self._found(learner, applied)
+            return await self._current(learner, applied)
 
-    async def _found(self, learner: Learner, applied: int) -> WeightArrays:
+    async def _current(self, learner: Learner, applied: int) -> WeightArrays:
         began = time.monotonic()
         if self._arrays is None or (applied != self._applied and began > self._good_until):
             self._views.clear()
             try:
                 self._arrays = await _weights(learner)
-            except ValueError as error:  # as good as an answer: it is not asked again at once
+            except ValueError as error:  # as good as an answer: the learner is not asked again at once
                 self._arrays = error.with_traceback(None)
             self._applied, self._good_until = applied, 0.0
             self._rest_after(began)
@@ -83,43 +59,52 @@ class WeightsCache:
         return self._arrays
 
     def _rest_after(self, began: float) -> None:
-        """What has been found in the time since then is good for a multiple of it."""
+        """Reuse the result for a multiple of the time that it took."""
         ended = time.monotonic()
         if ended - began > QUICK:
             self._good_until = max(self._good_until, ended) + COPY_LIFETIME * (ended - began)
 
     async def largest(self, learner: Learner, applied: int, most: int) -> WeightsView:
-        """The largest weights of each kind; ValueError when a learner has none to show."""
+        """Return the largest weights of each kind; ValueError if a learner has none to show."""
         async with self._turn:
-            arrays, columns = await self._found(learner, applied), learner.model.columns
+            arrays, columns = await self._current(learner, applied), learner.model.columns
             if most not in self._views:
                 began, names = time.monotonic(), (columns.voters, columns.raters, columns.attributes)
-                found = await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
+                view = await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
                 if len(self._views) == MOST_VIEWS:
                     self._views.clear()
-                self._views[most] = found
+                self._views[most] = view
                 self._rest_after(began)
             return self._views[most]
 
     async def behind(self, learner: Learner, applied: int, instance: Instance) -> WeightsView:
-        """The largest weights of what an instance holds; none where a learner has none to show."""
+        """Return the largest weights of an instance's sub-experts; none if a learner has none to show."""
         try:
             arrays = await self.arrays(learner, applied)
         except ValueError:
-            return NO_WEIGHTS
+            return WeightsView()
         columns, classes = learner.model.columns, list(learner.classes)
-        own = dict(_places(columns.attributes, instance.get("attributes") or (), len(arrays.attributes)))
-        votes, scores = instance.get("votes") or (), instance.get("scores") or ()
+        names = (instance.get(block, ()) for block in ("votes", "scores", "attributes"))
+        voters, raters, attributes = (
+            dict(_places(known, wanted, len(values)))
+            for known, wanted, values in zip(
+                (columns.voters, columns.raters, columns.attributes),
+                names,
+                (arrays.voters, arrays.raters, arrays.attributes),
+                strict=True,
+            )
+        )
+        cells = arrays.attributes[list(attributes.values())]
         return WeightsView(
-            voters=_found(columns.voters, votes, arrays.voters),
-            raters=_found(columns.raters, scores, arrays.raters),
+            voters=_rows(arrays.voters[list(voters.values())], list(voters), MOST_BEHIND),
+            raters=_rows(arrays.raters[list(raters.values())], list(raters), MOST_BEHIND),
             thresholds=_rows(arrays.thresholds, classes, MOST_BEHIND),
-            attributes=await asyncio.to_thread(_cells, arrays.attributes, own, classes, MOST_BEHIND),
+            attributes=await asyncio.to_thread(_cells, cells, list(attributes), classes, MOST_BEHIND),
         )
 
 
 async def _weights(learner: Learner) -> WeightArrays:
-    """The weights of a small learner at once; those of a large one in a thread, from a copy of its state."""
+    """Return the weights; those of a large learner are computed in a thread, from a copy of its state."""
     header, arrays = learner.state()
     if sum(array.nbytes for array in arrays.values()) < SMALL_STATE:
         return learner.weights.arrays
@@ -129,17 +114,12 @@ async def _weights(learner: Learner) -> WeightArrays:
 
 
 def _places(columns: Collection[Any], wanted: Iterable[Any], most: int) -> Iterator[tuple[Any, int]]:
-    """Name and place of those that there are; a learner keeps its names as a mapping to places."""
+    """Yield name and place of the known names; a learner stores its names as a mapping to places."""
     assert isinstance(columns, Mapping)
     for name in wanted:
         place = columns.get(name, most)
         if place < most:
             yield name, place
-
-
-def _found(columns: Collection[Any], wanted: Iterable[Any], values: np.ndarray) -> list[Weight]:
-    found = dict(_places(columns, wanted, len(values)))
-    return _rows(values[list(found.values())], list(found), MOST_BEHIND)
 
 
 def _largest(arrays: WeightArrays, names: Iterable[Collection[Any]], classes: list[Any], most: int) -> WeightsView:
@@ -148,16 +128,11 @@ def _largest(arrays: WeightArrays, names: Iterable[Collection[Any]], classes: li
         voters=_rows(arrays.voters, voters, most),
         raters=_rows(arrays.raters, raters, most),
         thresholds=_rows(arrays.thresholds, classes, most),
-        attributes=_largest_cells(arrays.attributes, attributes, classes, most),
+        attributes=_cells(arrays.attributes, attributes, classes, most),
     )
 
 
-def _cells(table: np.ndarray, own: Mapping[Any, int], classes: list[Any], most: int) -> list[Weight]:
-    """The largest weights of some attributes, by name and place."""
-    return _largest_cells(table[list(own.values())], list(own), classes, most)
-
-
-def _largest_cells(table: np.ndarray, names: Sequence[Any], classes: list[Any], most: int) -> list[Weight]:
+def _cells(table: np.ndarray, names: Sequence[Any], classes: list[Any], most: int) -> list[Weight]:
     width = table.shape[1] if table.ndim == 2 else 0
     return [
         Weight(name=str(names[place // width]), weight=float(table.flat[place]), label=classes[place % width])
@@ -171,7 +146,7 @@ def _rows(values: np.ndarray, names: Sequence[Any], most: int) -> list[Weight]:
 
 
 def _top(values: np.ndarray, most: int) -> list[int]:
-    """Places of the largest magnitudes, the largest first."""
+    """Return the places of the largest magnitudes, the largest first."""
     size = np.abs(values)
     places = np.argpartition(-size, most)[:most] if len(size) > most else np.arange(len(size))
     return [int(place) for place in places[np.argsort(-size[places], kind="stable")]]
