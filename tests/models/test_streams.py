@@ -22,9 +22,9 @@ from linmax.streams import stream
 import linmax
 import streams_reference as reference
 from linmax.io.formats import format_of
-from linmax.io.lines import LineReader
 from linmax.io.name_table import SERIAL
 from linmax.io.options import ReadOptions
+from linmax.io.reader import StreamReader
 from linmax.io.refusals import Refusals
 from linmax.io.vocabulary import Vocabulary
 from linmax.jit.compiling import JIT
@@ -32,7 +32,7 @@ from linmax.jit.compiling import JIT
 
 def rows_of(data: bytes, kind: str, block: int = 1 << 16, rows: int = 4096, **options) -> tuple[list[tuple], Refusals]:
     """(label, {name: value}, importance, tag) of every row, and what was refused."""
-    reader = LineReader([io.BytesIO(data)], kind, ReadOptions(block=block, rows=rows, **options))
+    reader = StreamReader([io.BytesIO(data)], kind, ReadOptions(block=block, rows=rows, **options))
     found = []
     for batch in reader:
         tags = batch.tags or [""] * len(batch)
@@ -300,8 +300,9 @@ def test_tables(rows, block, end):
             parsed.append(reference.table(line, kinds))
         except reference.Refused:
             refused += 1
-    reader = LineReader([io.BytesIO(data)], "csv", ReadOptions(categorical=("c", "d"), block=block))
-    reader.settled = {"header": list(kinds), "kinds": list(kinds.values())}
+    settled = {"header": list(kinds), "kinds": list(kinds.values())}
+    options = ReadOptions(categorical=("c", "d"), block=block, settled=settled)
+    reader = StreamReader([io.BytesIO(data)], "csv", options)
     found = []
     for batch in reader:
         for t in range(len(batch)):
@@ -327,7 +328,7 @@ def test_quoted_fields_as_pythons_own_reader_has_them(rows, block, delimiter):
     writer = csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerows([("word", "y"), *rows])
     options = ReadOptions(categorical=("word",), delimiter=delimiter, block=block)
-    reader = LineReader([io.BytesIO(text.getvalue().encode())], "csv", options)
+    reader = StreamReader([io.BytesIO(text.getvalue().encode())], "csv", options)
     found = [(row, label) for batch in reader for row, label in zip(batch.dicts(), batch.labels, strict=True)]
     assert found == [({f"word={word}": 1.0} if word else {}, label) for word, label in rows]
     assert not reader.refusals.total
@@ -441,7 +442,9 @@ def test_cut_anywhere_gives_the_same_batches_and_model():
     models = []
     for block in (64, 333, 1 << 20):
         model = linmax.streams.StreamModel("A-perceptron")
-        reader = LineReader([io.BytesIO(data)], "vw", ReadOptions(block=block, rows=64), model.vocabulary, model.labels)
+        reader = StreamReader(
+            [io.BytesIO(data)], "vw", ReadOptions(block=block, rows=64), model.vocabulary, model.labels
+        )
         predicted = np.concatenate([model.learn(batch) for batch in reader])
         models.append((predicted.tolist(), {name: array.tobytes() for name, array in model.state()[1].items()}))
     assert models[0] == models[1] == models[2]
@@ -449,10 +452,10 @@ def test_cut_anywhere_gives_the_same_batches_and_model():
 
 def test_memory_of_a_batch_is_used_again_when_nothing_of_it_is_held():
     lines = "".join(f"1 {i + 1}:{i + 1}\n" for i in range(40)).encode()
-    held = [batch.values for batch in LineReader([io.BytesIO(lines)], "svmlight", ReadOptions(rows=1))]
+    held = [batch.values for batch in StreamReader([io.BytesIO(lines)], "svmlight", ReadOptions(rows=1))]
     assert [float(values[0]) for values in held] == list(range(1, 41))
     assert len({values.ctypes.data for values in held}) == 40
-    places = {batch.values.ctypes.data for batch in LineReader([io.BytesIO(lines)], "svmlight", ReadOptions(rows=1))}
+    places = {batch.values.ctypes.data for batch in StreamReader([io.BytesIO(lines)], "svmlight", ReadOptions(rows=1))}
     assert len(places) <= 3
 
 
@@ -650,7 +653,7 @@ def test_words_are_summed_after_any_number_of_lines():
     words = Vocabulary()
     words.names.sizes[SERIAL] = 2**31
     data = b"a | x y z x w y\n" * 3 + b"b | v z z x\n"
-    rows = [row for batch in LineReader([io.BytesIO(data)], "vw", vocabulary=words) for row in batch.dicts()]
+    rows = [row for batch in StreamReader([io.BytesIO(data)], "vw", vocabulary=words) for row in batch.dicts()]
     assert rows == [{"x": 2.0, "y": 2.0, "z": 1.0, "w": 1.0}] * 3 + [{"v": 1.0, "z": 2.0, "x": 1.0}]
 
 

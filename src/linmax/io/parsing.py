@@ -144,6 +144,7 @@ NEWLINE, SPACE, TAB, RETURN, COLON, MINUS, ZERO = 10, 32, 9, 13, 58, 45, 48
 STAMPS = 2**26  # tokens that a line may have
 NO_CLASS = -1
 SUMMED, TURNED_DOWN = range(2)  # what happens to an attribute that comes twice
+REPEATED = -100  # instead of the place where the values of a row end
 
 
 class Work(NamedTuple):
@@ -265,17 +266,49 @@ def put_token(work: Work, count: int, start: int, length: int, prefix: int, valu
 
 
 @kernel(hot=True)
-def end_row(work: Work, block: np.ndarray, place: int, put: int, label: int, weight: float) -> None:
-    """A row whose values go up to ``put`` is complete."""
+def put_tokens(work: Work, names: NameTable, source: np.ndarray, count: int, size: int, twice: int) -> int:
+    """Number the ``count`` tokens of a row and write them after the values of the rows before.
+
+    Their names are in ``source`` and have ``size`` bytes at most. Returns where the values of the row end; REPEATED for
+    a repeated attribute if ``twice`` is TURNED_DOWN; or -1 less what is missing.
+    """
     state = work.state
-    row = state[ROWS]
-    work.labels[row] = label
-    work.importance[row] = weight
-    work.lines[row] = state[LINE]
-    work.indptr[row + 1] = put
-    state[ROWS] = row + 1
-    state[PLACED] = put
-    finished(work, block, place)
+    begin = put = state[PLACED]
+    if begin + count > work.indices.size:
+        return -1 - MORE_VALUES
+    if state[GROWS] and not has_room(names, count, size):
+        state[FROM], state[TO] = count, size
+        return -1 - MORE_NAMES
+    names.sizes[SERIAL] += 1
+    serial = names.sizes[SERIAL] * STAMPS
+    hashed, grows = names.sizes[HASHED] != 0, state[GROWS] != 0
+    tokens, slots = work.tokens, names.slots
+    if not hashed:
+        approach(names, source, tokens, count)
+    for i in range(count):
+        start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
+        slot, known = 0, False
+        if not hashed:
+            total = length + names.prefixes[prefix, SIZE]
+            slot, known = find(names, source, start, length, prefix, tokens[i, KEYED], total, tokens[i, SLOT])
+        if not known:
+            slot = look_up(names, source, start, length, prefix, grows)
+            if slot == ABSENT:
+                state[UNKNOWN] += 1
+                continue
+        mark = np.uint64(slot) if hashed else cell(slot, STAMP)
+        again = slots[mark] >= serial
+        if again and twice == TURNED_DOWN and known:
+            return REPEATED
+        # Words come again at random: a branch would be mispredicted.
+        where = begin + slots[mark] - serial if again else put
+        before = work.values[np.uint64(where)]
+        work.values[np.uint64(where)] = work.amounts[i] + (before if again else 0.0)
+        named = slot if hashed else slots[cell(slot, NUMBER)]
+        work.indices[np.uint64(where)] = named
+        slots[mark] = serial + where - begin
+        put += not again
+    return put
 
 
 @kernel()
@@ -291,47 +324,20 @@ def put_row(
     label: int,
     weight: float,
 ) -> int:
-    """Write a row of ``count`` tokens; returns ENDED, or what is missing.
-
-    Their names are in ``source`` and have ``size`` bytes at most. The line ends after ``place`` of the block. ``twice``
-    says what happens to an attribute that comes twice: SUMMED, or TURNED_DOWN with its line.
-    """
+    """Write a row of tokens (see `put_tokens`), whose line ends after ``place``; returns ENDED or what is missing."""
     state = work.state
-    if state[PLACED] + count > work.indices.size:
-        return MORE_VALUES if state[ROWS] == 0 else FILLED
-    if state[GROWS] and not has_room(names, count, size):
-        state[FROM], state[TO] = count, size
-        return MORE_NAMES
-    begin = put = state[PLACED]
-    names.sizes[SERIAL] += 1
-    serial = names.sizes[SERIAL] * STAMPS
-    hashed, grows = names.sizes[HASHED] != 0, state[GROWS] != 0
-    tokens, slots = work.tokens, names.slots
-    if not hashed:
-        approach(names, source, tokens, count)
-    for i in range(count):
-        start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
-        slot, there = 0, False
-        if not hashed:
-            total = length + names.prefixes[prefix, SIZE]
-            slot, there = find(names, source, start, length, prefix, tokens[i, KEYED], total, tokens[i, SLOT])
-        if not there:
-            slot = look_up(names, source, start, length, prefix, grows)
-            if slot == ABSENT:
-                state[UNKNOWN] += 1
-                continue
-        mark = np.uint64(slot) if hashed else cell(slot, STAMP)
-        again = slots[mark] >= serial
-        if again and twice == TURNED_DOWN and there:
-            refuse(work, block, place, TWICE)
-            return ENDED
-        # Words come again at random: a branch would be mispredicted.
-        where = begin + slots[mark] - serial if again else put
-        before = work.values[np.uint64(where)]
-        work.values[np.uint64(where)] = work.amounts[i] + (before if again else 0.0)
-        named = slot if hashed else slots[cell(slot, NUMBER)]
-        work.indices[np.uint64(where)] = named
-        slots[mark] = serial + where - begin
-        put += not again
-    end_row(work, block, place, put, label, weight)
+    put = put_tokens(work, names, source, count, size, twice)
+    if put == REPEATED:
+        refuse(work, block, place, TWICE)
+        return ENDED
+    if put < 0:
+        return FILLED if put == -1 - MORE_VALUES and state[ROWS] > 0 else -1 - put
+    row = state[ROWS]
+    work.labels[row] = label
+    work.importance[row] = weight
+    work.lines[row] = state[LINE]
+    work.indptr[row + 1] = put
+    state[ROWS] = row + 1
+    state[PLACED] = put
+    finished(work, block, place)
     return ENDED

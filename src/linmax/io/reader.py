@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from linmax.io.batches import Batch, Classes
 from linmax.io.formats import FORMATS, format_of, make_format
-from linmax.io.formats.base import Columns, TableFormat
-from linmax.io.frames import TableReader
+from linmax.io.formats.base import Columns, LineFormat
 from linmax.io.lines import LineReader
 from linmax.io.options import ReadOptions
+from linmax.io.records import RecordReader
 from linmax.io.refusals import Refusals
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
@@ -49,17 +49,21 @@ class StreamReader:
         self.options = ReadOptions() if options is None else options
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
-        self.refusals = Refusals()
-        self._at_work: LineReader | TableReader | None = None
+        self._reader: LineReader | RecordReader | None = None
+
+    @property
+    def refusals(self) -> Refusals:
+        """Lines that could not be read."""
+        return Refusals() if self._reader is None else self._reader.refusals
 
     @property
     def notes(self) -> list[str]:
         """What was found out about the input."""
-        return [] if self._at_work is None else self._at_work.notes
+        return [] if self._reader is None else self._reader.notes
 
     def remarks(self) -> list[str]:
-        """What was noticed on the way."""
-        return [] if self._at_work is None else self._at_work.remarks()
+        """What was noticed while it was read."""
+        return [] if self._reader is None else self._reader.remarks()
 
     def __iter__(self) -> Generator[Batch, None, None]:
         """Batches of rows, until the input ends."""
@@ -68,26 +72,19 @@ class StreamReader:
             self.paths[first], self.kind = open_source(self.paths[first], self.kind, prefer=self.options.prefer)
         if self.kind is None:
             return
-        reader = self._at_work = self._reader(self.kind)
-        reader.refusals = self.refusals
-        yield from reader
-
-    def _reader(self, kind: str) -> LineReader | TableReader:
-        made = make_format(kind, self.options)
-        if isinstance(made, TableFormat):
-            first = self.paths[0] = Source.of(self.paths[0])
-            name = first.name if len(self.paths) == 1 else f"{first.name} and the files after it"
-            made.refuse_options(name)
-            return TableReader(self._tables(made), self.options, self.vocabulary, self.classes, name, kind)
-        return LineReader(self.paths, kind, self.options, self.vocabulary, self.classes)
-
-    def _tables(self, made: TableFormat) -> Iterator[Any]:
-        for path in self.paths:
-            source = Source.of(path)
+        made = make_format(self.kind, self.options)
+        if made.of_bytes and self.options.position.offset > 0 and self.options.settled is None:
+            raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
+        reader = LineReader if isinstance(made, LineFormat) else RecordReader
+        self._reader = reader(self.paths, made, self.vocabulary, self.classes)  # type: ignore[arg-type]
+        if first < len(self.paths):
+            source = self.paths[first] = Source.of(self.paths[first])
             try:
-                yield from made.tables(source)
-            finally:
+                made.refuse_options(source.name)
+            except ValueError:
                 source.close()
+                raise
+        yield from self._reader
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Importing SciPy takes as long as importing everything that ``linmax learn`` need
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +26,7 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(import_module(self._name), attribute)
+        return getattr(sys.modules.get(self._name) or import_module(self._name), attribute)
 
     def __repr__(self) -> str:
         return f"<{self._name}, later>"

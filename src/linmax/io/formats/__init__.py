@@ -81,7 +81,7 @@ def format_class(name: str) -> type[StreamFormat]:
 
 def make_format(name: str, options: ReadOptions) -> StreamFormat:
     """The format of this name, with its options."""
-    return format_class(name)(options)
+    return format_class(name)(options, name)
 
 
 def endings(columns: bool = False) -> list[str]:

@@ -1,18 +1,28 @@
-"""Files that pyarrow reads: Parquet, and Arrow's files and streams of record batches."""
+"""Tables with types: Parquet, Arrow's files and streams of record batches, and tables in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from linmax.data.labels import no_label
 from linmax.io.formats.base import Columns, TableFormat
-from linmax.io.options import BATCH_ROWS
+from linmax.io.options import BATCH_ROWS, Position
+from linmax.io.records import Items, Rows
 from linmax.io.schema import refuse_repeated
 from linmax.io.sources import Source
+from linmax.io.tables import is_columnar, plain
 from linmax.util.lazy import LazyModule
 
-__all__ = ["Arrow", "ArrowTables", "Parquet"]
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = LazyModule("scipy.sparse")
+
+__all__ = ["Arrow", "ArrowTables", "Frames", "Parquet", "is_table"]
 
 ipc = LazyModule("pyarrow.ipc")
 parquet = LazyModule("pyarrow.parquet")
@@ -84,3 +94,68 @@ class Parquet(ArrowTables):
         with parquet.ParquetFile(file) as opened:
             yield opened.schema_arrow.empty_table()
             yield from opened.iter_batches(batch_size=BATCH_ROWS)
+
+
+def _is_pair(data: Any) -> bool:
+    arrays = isinstance(data, tuple) and len(data) in (2, 3)
+    return arrays and (sparse.issparse(data[0]) or isinstance(data[0], np.ndarray))
+
+
+def is_table(data: Any) -> bool:
+    """Whether this is a frame, an Arrow table or batch, or arrays (X, y) or (X, y, weights)."""
+    return is_columnar(data) or _is_pair(data)
+
+
+class Frames(TableFormat):
+    """Frames, Arrow tables and batches, and arrays (X, y) or (X, y, weights) in memory."""
+
+    of_files = False
+
+    def rows(self, source: Any, start: Position | None) -> Iterator[Rows]:
+        """The rows of a table; columns of arrays are named by their numbers."""
+        if not _is_pair(source):
+            return super().rows(source, start)
+        return iter([self._of_arrays(*source)])
+
+    def tables(self, source: Any) -> Iterator[Any]:
+        """The table itself."""
+        if not is_columnar(source):
+            given = type(source).__name__
+            raise TypeError(f"a stream of tables holds frames, Arrow batches or arrays (X, y), got {given}")
+        yield source
+
+    def settled_with_reading(self) -> dict[str, Any]:
+        """What a model stores of arrays, which settle nothing, and of tables."""
+        if not self.settled and not self.options.remembered():
+            return self.settled
+        return super().settled_with_reading()
+
+    def _of_arrays(self, x: Any, y: Any, weights: Any = None) -> Rows:
+        labels, items = list(y), Items()
+        size = len(labels)
+        if np.iscomplexobj(x):
+            raise TypeError("X has complex numbers, and attributes are real; give real and imaginary parts as columns")
+        if x.shape[0] != size:
+            raise ValueError(f"X has {x.shape[0]} rows, but y has {size}")
+        row_weights = np.ones(size) if weights is None else np.asarray(weights, np.float64)
+        if row_weights.shape != (size,):
+            raise ValueError(f"weights must be one number for each of {size} rows, got {row_weights.shape}")
+        texts = {} if size == 0 else dict.fromkeys("" if no_label(label) else plain(label) for label in labels)
+        places = {text: place for place, text in enumerate(texts)}
+        codes = np.array([places["" if no_label(label) else plain(label)] for label in labels], np.int64)
+        dense_names: tuple[str, ...] = ()
+        names = [str(column) for column in range(x.shape[1])]
+        if sparse.issparse(x):
+            csr = sparse.csr_array(x).astype(np.float64)
+            csr.sum_duplicates()
+            csr.eliminate_zeros()
+            spans = items.spans([name.encode() for name in names])
+            items.add(np.repeat(np.arange(size), np.diff(csr.indptr)), spans[csr.indices], 0, csr.data)
+            dense = np.zeros((size, 0))
+        else:
+            dense, dense_names = np.asarray(x, np.float64), tuple(names)
+        lines = np.arange(self._passed + 1, self._passed + size + 1)
+        self._passed += size
+        return Rows(
+            "the table", lines, codes, list(texts), dense, items, row_weights, unit="row", dense_names=dense_names
+        )

@@ -13,20 +13,16 @@ import numpy as np
 
 from linmax.io import parsing
 from linmax.io.batches import Classes
-from linmax.io.options import ReadOptions
-from linmax.io.parsing import Work
+from linmax.io.lines import Blocks
+from linmax.io.options import Position, ReadOptions
+from linmax.io.parsing import REASONS, Work
+from linmax.io.records import Items, Rows
 from linmax.io.refusals import Refusals
-from linmax.io.scan import PADDING
 from linmax.io.sources import Source
+from linmax.io.tables import TableLayout, columns_of
 from linmax.io.vocabulary import Vocabulary
-from linmax.io.words import letters, words_for
-from linmax.jit.compiling import address_of
-from linmax.util.lazy import LazyModule
 
-__all__ = ["Columns", "LineFormat", "Row", "RowFormat", "ScratchFormat", "StreamFormat", "TableFormat"]
-
-packed = LazyModule("linmax.io.parsers.packed")
-text_parser = LazyModule("linmax.io.parsers.text")
+__all__ = ["Columns", "LineFormat", "Row", "RowFormat", "StreamFormat", "TableFormat"]
 
 Columns = dict[str, list[Any]]  # the unchanged cells of each column, None for an empty one
 Texts = bytes | list[tuple[bytes, bytes]]  # a text, or several, each with what its words begin with
@@ -41,6 +37,8 @@ class StreamFormat:
 
     Attributes
     ----------
+    kind
+        The name by which users call it.
     endings
         File extensions, in lower case. If two formats share one, the first lines decide.
     first_bytes
@@ -49,10 +47,17 @@ class StreamFormat:
         Whether every row has the same columns, with visibly missing values.
     takes
         The options of reading that concern it, of those that do not concern every format.
+    of_files, of_bytes
+        Whether it reads files, and positions in them are those of bytes.
+    sample, first_row
+        Number of lines that `begin` wants to see, and the number of the line that completes the first row: a pipe that
+        pauses after it is not waited for.
+    settled
+        What it found out about the input: plain data, enough to continue elsewhere.
     notes
-        What it has found out about the input and the user should know.
+        What it found out and the user should know.
     lines, refusals, left_out, objects
-        Of a file that was read as columns: the line of each row, the lines that could not be read, the columns to
+        The lines that could not be read. Of a file that was read as columns: the line of each row, the columns to
         ignore that were there, and the key of JSON whose object a column stands in.
     """
 
@@ -61,19 +66,24 @@ class StreamFormat:
     rectangular: ClassVar[bool] = False
     takes: ClassVar[frozenset[str]] = frozenset()
     title: ClassVar[str] = "of a format without it"
+    of_files: ClassVar[bool] = True
+    of_bytes: ClassVar[bool] = True
+    sample: ClassVar[int] = 0
+    first_row: int = 1
 
-    def __init__(self, options: ReadOptions) -> None:
-        self.options = options
+    def __init__(self, options: ReadOptions, kind: str = "") -> None:
+        self.options, self.kind = options, kind
+        self.settled: dict[str, Any] = dict(options.settled or {})
         self.notes: list[str] = []
         self.lines: list[int] = []
         self.refusals = Refusals()
         self.left_out: set[str] = set()
         self.objects: dict[str, str] = {}
 
-    def refuse(self, file: str, line: int, reason: str, told: str | None = None) -> None:
-        """Count a line of a table that cannot be read, or raise, if reading is strict."""
+    def refuse(self, file: str, line: int, reason: str, told: str | None = None, unit: str = "line") -> None:
+        """Count a line or row that cannot be read, or raise, if reading is strict."""
         if self.options.strict:
-            raise ValueError(f"{file}, line {line}: {told or reason}")
+            raise ValueError(f"{file}, {unit} {line}: {told or reason}")
         self.refusals.add(file, line, reason, told)
 
     @classmethod
@@ -90,6 +100,49 @@ class StreamFormat:
             if option in TEXT_OPTIONS - self.options.learned and self.rectangular and not self.options.text:
                 raise ValueError(f"{option} is for texts, and no column of {name} is one; name it by --text")
 
+    # -- rows -----------------------------------------------------------------------------------------------------
+
+    def begin(self, name: str, head: bytes) -> tuple[int, int]:  # noqa: ARG002
+        """Look at the first lines of a file; returns the bytes and lines that are not data."""
+        return 0, 0
+
+    def lines_wanted(self) -> int:
+        """Number of lines that `begin` wants to see."""
+        return 0 if self.settled else self.sample
+
+    def rows(self, source: Any, start: Position | None) -> Iterator[Rows]:
+        """Rows of a source, from a position on or all of them; not of formats with a compiled parser."""
+        raise NotImplementedError
+
+    def blocks(self, source: Source, start: Position | None) -> Blocks:
+        """The blocks of a source, from its first data or a position on."""
+        if start is not None and not self.settled:
+            raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
+
+        def refuse(line: int, reason: int) -> None:
+            self.refuse(source.name, line, REASONS[reason])
+
+        size = self.options.block if source.left is None else min(self.options.block, source.left + 1)
+        found = Blocks(size, np.zeros(parsing.WIDTH, np.int64), refuse)
+        found.open(source, self, start)
+        return found
+
+    def learned_keys(self) -> dict[str, Any]:
+        """Facts about the input that a model stores to read other data alike."""
+        return {}
+
+    def settled_with_reading(self) -> dict[str, Any]:
+        """What was found out about the input, and how it is read."""
+        if "reading" not in self.settled:
+            self.settled["reading"] = {"format": self.kind, **self.options.remembered(), **self.learned_keys()}
+        return self.settled
+
+    def remarks(self) -> list[str]:
+        """What was noticed while rows were read."""
+        return []
+
+    # -- columns --------------------------------------------------------------------------------------------------
+
     @classmethod
     def has_columns(cls) -> bool:
         """Whether it can give the cells of its columns."""
@@ -105,52 +158,43 @@ class TableFormat(StreamFormat):
 
     rectangular = True
     takes = COLUMN_OPTIONS
+    of_bytes = False
 
-    def tables(self, source: Source) -> Iterator[Any]:
-        """The tables of a file, one after the other: what `linmax.io.frames.TableReader` takes."""
+    def __init__(self, options: ReadOptions, kind: str = "table") -> None:
+        super().__init__(options, kind)
+        self.settled = {}
+        self.layout = TableLayout(options, self.settled, self.notes)
+        self._passed = 0  # rows of earlier tables
+
+    def tables(self, source: Any) -> Iterator[Any]:
+        """The tables of a file, one after the other: frames, or Arrow tables and batches."""
         raise NotImplementedError
+
+    def rows(self, source: Any, start: Position | None) -> Iterator[Rows]:  # noqa: ARG002
+        """The rows of each table; the first one with rows decides what the columns are."""
+        empty, name = None, source.name if self.of_files else "the table"
+        self._passed = 0 if self.of_files else self._passed
+        for table in self.tables(source):
+            columns, size = columns_of(table)
+            if not size:
+                empty = columns
+                continue
+            found = self.layout.rows(name, columns, np.arange(self._passed + 1, self._passed + size + 1), "row")
+            self._passed += size
+            yield found
+        if empty is not None and not self.settled:
+            self.layout.settle(name, empty)
+
+    def remarks(self) -> list[str]:
+        """Columns of numbers in which words were found."""
+        return self.layout.remarks()
 
 
 class LineFormat(StreamFormat):
-    """A format of lines. ``settled`` is what it found out about the input: plain data, enough to continue elsewhere.
-
-    ``sample`` is the number of lines that `begin` wants to see, ``first_row`` the number of the line that completes the
-    first row: a pipe that pauses after it is not waited for.
-    """
-
-    sample: ClassVar[int] = 0
-    first_row: int = 1
-
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
-        self.settled: dict[str, Any] = {}
-        self.dense_names: tuple[str, ...] = ()
-
-    def begin(self, name: str, head: bytes) -> tuple[int, int]:  # noqa: ARG002
-        """Look at the first lines of a file; returns the bytes and lines that are not data."""
-        return 0, 0
-
-    def lines_wanted(self) -> int:
-        """Number of lines that `begin` wants to see."""
-        return 0 if self.settled else self.sample
-
-    def restore(self, settled: dict[str, Any]) -> None:
-        """Continue with what was found out before."""
-        self.settled = settled
-
-    def learned_keys(self) -> dict[str, Any]:
-        """Facts about the input that a model stores to read other data alike."""
-        return {}
-
-    def renewed(self) -> None:
-        """The block has new bytes."""
+    """A format of lines with a compiled parser."""
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines (see `linmax.io.parsing`)."""
-        raise NotImplementedError
-
-    def aside(self) -> np.ndarray:
-        """The bytes that are not in the block."""
         raise NotImplementedError
 
     def new_prefix(self, raw: bytes, vocabulary: Vocabulary) -> None:
@@ -161,141 +205,72 @@ class LineFormat(StreamFormat):
         """A letter beyond ASCII was met."""
         raise NotImplementedError
 
-    def tag(self, block: np.ndarray, begin: int, end: int) -> str:
-        """The tag of a row, from the place that the parser noted."""
-        return block[begin:end].tobytes().decode("utf-8", "backslashreplace")
 
-    def blamed(self, block: np.ndarray, begin: int, end: int) -> str:
-        """What a line was refused for, from the place that the parser noted."""
-        return block[begin:end].tobytes().decode("utf-8", "backslashreplace").strip()
-
-    def remarks(self) -> list[str]:
-        """What was noticed while lines were taken."""
-        return []
-
-
-class ScratchFormat(LineFormat):
-    """A format whose parser copies parts of a line."""
-
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
-        self._scratch = np.zeros(PADDING, np.uint8)
-        self.words = words_for(options.ngrams)
-
-    def room_for(self, block: np.ndarray) -> np.ndarray:
-        """Scratch for fields and their words, and zeros beyond."""
-        size = 3 * block.size
-        if self._scratch.size < size:
-            self._scratch = np.zeros(size, np.uint8)
-        return self._scratch
-
-    def new_letters(self) -> None:
-        """Make the table of letters."""
-        self.words = self.words._replace(letters=letters())
-
-    def taking_words(self, texts: bool) -> int:
-        """The address of what takes the words of texts; 0 without any, since it takes a second to compile."""
-        return address_of(text_parser.put_words, text_parser.WORDS) if texts else 0
-
-    def aside(self) -> np.ndarray:
-        """The scratch."""
-        return self._scratch
-
-
-class RowFormat(ScratchFormat):
+class RowFormat(StreamFormat):
     """A format whose lines are read by Python, one by one, in `row`; a kernel numbers what they hold.
 
-    A row may set ``self.id`` to its tag, and ``self.weight`` to how much it counts; one that returns IMPORTANCE puts
-    what was given as its weight into ``self.strange``.
+    A row may set ``self.id`` to its tag, and ``self.weight`` to how much it counts; one that returns IMPORTANCE or
+    NOT_FINITE puts what was given into ``self.strange``.
     """
 
     takes = TEXT_OPTIONS
 
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
-        self.id, self.weight = "", 1.0
-        self._ids: list[str] = []
-        self._weights: list[float] = []
-        self.strange: list[str] = []
-        self._texts = np.zeros((0, 2), np.int64)
-        self._lines = np.zeros((0, 6), np.int64)
-        self._names = np.zeros((0, 2), np.int64)
-        self._amounts = np.zeros(0)
-        self._source = np.zeros(PADDING, np.uint8)
-        self._unpacked = False  # the block at hand
+    def __init__(self, options: ReadOptions, kind: str = "") -> None:
+        super().__init__(options, kind)
+        self.id, self.weight, self.strange = "", 1.0, ""
 
     def row(self, raw: bytes) -> Row | int:
         """Label, attributes and text of a non-blank line, or the reason for refusing it (see `linmax.io.parsing`)."""
         raise NotImplementedError
 
-    def renewed(self) -> None:
-        """The new lines must be read."""
-        self._unpacked = False
+    def rows(self, source: Source, start: Position | None) -> Iterator[Rows]:
+        """The rows of each block of lines."""
+        blocks = self.blocks(source, start)
+        while blocks.more():
+            raw, line = blocks.lines(), int(blocks.state[parsing.LINE])
+            place, lines = blocks.base + int(blocks.state[parsing.AT]), raw.split(b"\n")[:-1]
+            blocks.advance(len(raw), len(lines))
+            found = self._laid_out(source.name, lines, line, place)
+            found.end, found.done = (place + len(raw), line + len(lines)), source.done()
+            yield found
 
-    def aside(self) -> np.ndarray:
-        """What was read; labels are looked up there."""
-        return self._source
-
-    def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
-        """Take lines: Python reads them, the kernel numbers what they hold."""
-        state = work.state
-        if state[parsing.AT] >= state[parsing.END]:
-            return parsing.ENDED
-        if not self._unpacked:
-            self._unpack(block, int(state[parsing.AT]), int(state[parsing.END]), vocabulary)
-        scratch, before = self.room_for(self._source), int(state[parsing.ROWS])
-        found = int(
-            packed.parse_packed(
-                block, work, vocabulary.names, classes.texts.names, self._source, scratch, self.words,
-                self._lines, self._names, self._amounts, self._texts, self.taking_words(len(self._texts) > 0),
-            )
-        )  # fmt: skip
-        state[parsing.TAGGED] |= any(self._ids)
-        rows = slice(before, int(state[parsing.ROWS]))
-        work.importance[rows] = np.array(self._weights)[work.tags[rows, 0]]
-        return found
-
-    def tag(self, block: np.ndarray, begin: int, end: int) -> str:  # noqa: ARG002
-        """What `row` has set for that line."""
-        return self._ids[begin]
-
-    def blamed(self, block: np.ndarray, begin: int, end: int) -> str:  # noqa: ARG002
-        """What `row` has noted."""
-        return self.strange.pop(0) if self.strange else ""
-
-    def _unpack(self, block: np.ndarray, begin: int, end: int, vocabulary: Vocabulary) -> None:
-        """Read all lines of the block into the arrays of `parse_packed`."""
-        self._unpacked = True
-        lines: list[tuple[int, int, int, int]] = []
-        labels, names, bodies, heads, amounts = list[bytes](), list[bytes](), list[bytes](), list[int](), list[float]()
-        self._ids, self._weights, self.strange = [], [], []
-        place = begin
-        for raw in block[begin:end].tobytes().split(b"\n")[:-1]:
+    def _laid_out(self, name: str, lines: list[bytes], first: int, place: int) -> Rows:
+        """Read lines, of which the first has a number and a place in the file."""
+        labels: dict[bytes, int] = {}
+        codes, numbers, offsets, tags, weights = list[int](), list[int](), list[int](), list[str](), list[float]()
+        names, values, counts = list[bytes](), list[float](), list[int]()
+        texts: list[tuple[int, bytes, bytes]] = []  # row, head, text
+        for number, raw in enumerate(lines, start=first):
             place += len(raw) + 1
-            label, first, above, reason = b"", len(names), len(bodies), 0
-            self.id, self.weight = "", 1.0
-            row = self.row(raw) if raw.strip(b" \t\r") else -1
+            if not raw.strip(b" \t\r"):
+                continue
+            self.id, self.weight, self.strange = "", 1.0, ""
+            row = self.row(raw)
             if isinstance(row, int):
-                reason = row
-            else:
-                label, features, texts = row
-                for name, value in features:
-                    names.append(name)
-                    amounts.append(value)
-                for head, body in texts if isinstance(texts, list) else [(b"", texts)] * (texts != b""):
-                    bodies.append(body.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n")
-                    heads.append(vocabulary.prefix(head) if head else 0)
-            labels.append(label)
-            self._ids.append(self.id)
-            self._weights.append(self.weight)
-            lines.append((len(bodies) - above, len(names) - first, reason, place))
-        parts = [*labels, *names, *bodies]
-        ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        places = np.column_stack([ends[:-1], ends[1:]])
-        many = len(labels)
-        self._lines = np.column_stack([places[:many], np.array(lines, np.int64).reshape(-1, 4)])
-        self._names = np.ascontiguousarray(places[many : many + len(names)])
-        starts = places[many + len(names) :, 0]
-        self._texts = np.column_stack([starts, np.array(heads, np.int64)])
-        self._amounts = np.array(amounts, float)
-        self._source = np.frombuffer(b"".join([*parts, bytes(PADDING)]), np.uint8).copy()
+                told = parsing.with_value(row, self.strange) if row in parsing.WITH_VALUE else None
+                self.refuse(name, number, REASONS[row], told)
+                continue
+            label, features, bodies = row
+            for head, body in bodies if isinstance(bodies, list) else [(b"", bodies)] * (bodies != b""):
+                texts.append((len(codes), head, body))
+            names += [one for one, _ in features]
+            values += [value for _, value in features]
+            counts.append(len(features))
+            codes.append(labels.setdefault(label, len(labels)) if label else -1)
+            numbers.append(number)
+            offsets.append(place)
+            tags.append(self.id)
+            weights.append(self.weight)
+        items = Items()
+        if texts:
+            raws = [text.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n" for _, _, text in texts]
+            heads = np.array([items.head(head) for _, head, _ in texts], np.int64)
+            items.add(np.array([row for row, _, _ in texts]), items.spans(raws), heads, is_text=True)
+        if names:
+            items.add(np.repeat(np.arange(len(counts)), counts), items.spans(names), 0, np.array(values, float))
+        lines_of = np.array(numbers, np.int64)
+        return Rows(
+            name, lines_of, np.array(codes, np.int64), [label.decode("utf-8", "surrogateescape") for label in labels],
+            np.zeros((len(codes), 0)), items, np.array(weights, float), tags=tags if any(tags) else None,
+            offsets=np.array(offsets, np.int64), after=lines_of + 1,
+        )  # fmt: skip

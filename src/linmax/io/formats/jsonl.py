@@ -42,10 +42,10 @@ class JsonLines(RowFormat):
     takes = COLUMN_OPTIONS
     sample = FORMAT_SAMPLE
 
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: ReadOptions, kind: str = "jsonl") -> None:
+        super().__init__(options, kind)
         self._objects: set[str] = set()  # keys with objects, of a table
-        self._left_out: set[str] = {*options.ignore}
+        self._left_out: set[str] = {*options.ignore, *self.settled.get("dates", ())}
         self._text_keys: set[str] = {TEXT, *options.text} - self._left_out
         self._special: set[str] = self._left_out | self._text_keys | {*options.categorical}
         self._numbers: dict[str, bytes] = {}  # encoded names of numbers
@@ -56,7 +56,7 @@ class JsonLines(RowFormat):
         if head.lstrip()[:1] == b"[":
             raise ValueError(f"{name} is a JSON array; write one object per line, as jq -c '.[]' does")
         if self.options.learned_keys and "key" not in self.settled:
-            self.settled = {**self.options.learned_keys}
+            self.settled |= self.options.learned_keys
             if self.options.label is not None:
                 self.settled["key"] = self.options.label
         objects = [found for line in head.split(b"\n")[:FORMAT_SAMPLE] if isinstance(found := _object(line), dict)]
@@ -107,7 +107,7 @@ class JsonLines(RowFormat):
             weight = given.pop(options.weight, None)
             if not options.unlabelled:
                 if not _is_weight(weight):
-                    self.strange.append(_written(weight))
+                    self.strange = _written(weight)
                     return parsing.IMPORTANCE
                 self.weight = float(weight)
         features = given.pop(FEATURES, {})
@@ -120,7 +120,7 @@ class JsonLines(RowFormat):
             reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
             reason = reason or found.add("", given)
             if reason == parsing.NOT_FINITE:
-                self.strange.append(found.wild)
+                self.strange = found.wild
             if reason or found.twice():
                 return reason or parsing.TWICE
             names, texts = [(_raw(name), value) for name, value in found.numbers], found.texts

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from linmax.io.batches import Classes, canonical
-from linmax.io.formats.base import TEXT_OPTIONS, ScratchFormat
+from linmax.io.formats.base import TEXT_OPTIONS, LineFormat
 from linmax.io.options import ReadOptions
 from linmax.io.parsing import Work
 from linmax.io.schema import LABEL_NAMES
 from linmax.io.vocabulary import Vocabulary
+from linmax.io.words import letters, words_for
 from linmax.util.lazy import LazyModule
 
 __all__ = ["Text"]
@@ -22,7 +23,7 @@ HEADER_WORDS = 3  # that name the text in a header, at most
 LABEL_HEADERS = (*LABEL_NAMES, "labels", "category", "sentiment")  # names of the label in a header, in lower case
 
 
-class Text(ScratchFormat):
+class Text(LineFormat):
     """``label<tab>text``; n-grams up to ``options.ngrams`` words.
 
     Rows to be predicted may be texts alone. There a tab ends a label if one word comes before it, or several that a
@@ -33,8 +34,10 @@ class Text(ScratchFormat):
     title = "labelled text"
     takes = TEXT_OPTIONS
 
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: ReadOptions, kind: str = "text") -> None:
+        super().__init__(options, kind)
+        self._scratch = np.zeros(0, np.uint8)
+        self._words = words_for(options.ngrams)
         self._known = Vocabulary()  # labels of several words
         self._known.numbers([name for name in options.classes if " " in name])
 
@@ -52,11 +55,18 @@ class Text(ScratchFormat):
         label, tab, text = line.partition("\t")
         named = label.strip().lower() in LABEL_HEADERS and canonical(label) not in self.options.classes
         if tab and named and len(text.split()) <= HEADER_WORDS and b"\n" + label.encode() + b"\t" not in head:
-            self.notes.append(f"The first line is a header: {line.strip()!r}.")
+            note = f"The first line is a header: {line.strip()!r}."
+            self.notes += [note] if note not in self.notes else []
             return head.find(b"\n") + 1 or len(head), 1
         return 0, 0
 
     def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
         """Take lines."""
-        scratch, names, labels = self.room_for(block), vocabulary.names, classes.texts.names
-        return int(parser.parse_text(block, work, names, labels, scratch, self.words, self._known.names))
+        if self._scratch.size < 3 * block.size:
+            self._scratch = np.zeros(3 * block.size, np.uint8)
+        names, labels = vocabulary.names, classes.texts.names
+        return int(parser.parse_text(block, work, names, labels, self._scratch, self._words, self._known.names))
+
+    def new_letters(self) -> None:
+        """Make the table of letters."""
+        self._words = self._words._replace(letters=letters())

@@ -25,8 +25,8 @@ class VowpalWabbit(LineFormat):
     endings = (".vw",)
     title = "Vowpal Wabbit's text"
 
-    def __init__(self, options: ReadOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: ReadOptions, kind: str = "vw") -> None:
+        super().__init__(options, kind)
         self._spaces = Vocabulary()
 
     @classmethod

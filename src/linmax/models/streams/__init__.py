@@ -14,12 +14,13 @@ from typing import Any
 from linmax.data.features.products import checked_pairs
 from linmax.io.batches import Batch, Classes
 from linmax.io.formats import FORMATS, register_format
+from linmax.io.formats.arrow import Frames, is_table
 from linmax.io.formats.delimiters import named_delimiter
-from linmax.io.frames import TableReader, is_table
 from linmax.io.options import BATCH_ROWS, Position, ReadOptions
 from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing
 from linmax.io.prefetch import ahead
 from linmax.io.reader import StreamReader
+from linmax.io.records import RecordReader
 from linmax.io.refusals import Refusals
 from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.vocabulary import Vocabulary
@@ -49,7 +50,7 @@ class Stream:
     ([2], {})
     """
 
-    def __init__(self, reader: StreamReader | TableReader, prefetch: bool, pairing: Pairing | None = None) -> None:
+    def __init__(self, reader: StreamReader | RecordReader, prefetch: bool, pairing: Pairing | None = None) -> None:
         self._reader, self._prefetch, self._pairing = reader, prefetch, pairing
 
     def __iter__(self) -> Iterator[Batch]:
@@ -197,7 +198,7 @@ def stream(
     )
     tables, paths = _sorted_out(source)
     if tables is not None:
-        return Stream(TableReader(tables, options, vocabulary, classes), prefetch, pairing)
+        return Stream(RecordReader(tables, Frames(options), vocabulary, classes), prefetch, pairing)
     for path in paths:
         refuse_unreadable(path)
     return Stream(StreamReader(paths, format, options, vocabulary, classes), prefetch, pairing)

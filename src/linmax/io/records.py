@@ -1,0 +1,342 @@
+"""Rows that Python has laid out, from tables and JSON lines: a kernel numbers their names, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import float64, int64
+
+from linmax.io.batches import Batch, Classes
+from linmax.io.lines import workspace
+from linmax.io.name_table import SIZE, NameTable, NameTableT
+from linmax.io.options import Position
+from linmax.io.parsers.text import NO_ROOM, WORDS, WordsT, call_words, put_words
+from linmax.io.parsing import (
+    FROM,
+    IMPORTANCE,
+    LARGEST_VALUE,
+    LETTERS,
+    MORE_NAMES,
+    MORE_TOKENS,
+    MORE_VALUES,
+    NOT_FINITE,
+    PLACED,
+    REASONS,
+    ROWS,
+    SUMMED,
+    TO,
+    UNKNOWN,
+    Work,
+    WorkT,
+    put_token,
+    put_tokens,
+    room_for_tokens,
+    with_value,
+)
+from linmax.io.scan import PADDING, Block
+from linmax.io.sources import Source
+from linmax.io.vocabulary import Vocabulary
+from linmax.io.words import Words, letters, words_for
+from linmax.jit.compiling import address_of, kernel
+
+if TYPE_CHECKING:
+    from linmax.io.formats.base import StreamFormat
+
+__all__ = ["Items", "RecordReader", "Rows"]
+
+BEGIN, STOP, HEAD, TEXT = range(4)  # columns of the items of a row
+
+
+class Items:
+    """Attributes of rows by name: spans of bytes with heads before them, or texts whose words are attributes."""
+
+    def __init__(self) -> None:
+        self.source: list[bytes] = []
+        self.size = 0
+        self.heads: dict[bytes, int] = {b"": 0}
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # rows, spans with heads, values
+
+    def head(self, head: bytes) -> int:
+        """Number what names begin with."""
+        return self.heads.setdefault(head, len(self.heads))
+
+    def spans(self, texts: list[bytes]) -> np.ndarray:
+        """Add bytes to the source; returns where each of them begins and ends."""
+        ends = self.size + np.cumsum([0, *map(len, texts)], dtype=np.int64)
+        self.source += texts
+        self.size = int(ends[-1])
+        return np.column_stack([ends[:-1], ends[1:]])
+
+    def add(
+        self,
+        rows: np.ndarray,
+        spans: np.ndarray,
+        heads: int | np.ndarray = 0,
+        values: float | np.ndarray = 1.0,
+        is_text: bool = False,
+    ) -> None:
+        """Add an attribute, or a text, to each of these rows, which must not fall."""
+        items = np.empty((len(rows), 4), np.int64)
+        items[:, :HEAD], items[:, HEAD], items[:, TEXT] = spans, heads, is_text
+        self.parts.append((rows, items, np.broadcast_to(np.asarray(values, np.float64), len(rows))))
+
+    def add_coded(self, head: bytes, codes: np.ndarray, texts: list[str], is_text: bool = False) -> None:
+        """Add the text of each row's code; -1 and empty texts have none."""
+        raw = [text.encode("utf-8", "surrogateescape") for text in texts]
+        if is_text:
+            raw = [text.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n" for text in raw]
+        present = np.array([*map(bool, texts), False])[codes]
+        self.add(np.flatnonzero(present), self.spans(raw)[codes[present]], self.head(head), is_text=is_text)
+
+    def by_row(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Items in the order of the rows, their values, and where those of each row begin."""
+        if not self.parts:
+            return np.zeros((0, 4), np.int64), np.zeros(0), np.zeros(size + 1, np.int64)
+        counts = [np.bincount(rows, minlength=size) for rows, _, _ in self.parts]
+        starts = np.concatenate([[0], np.cumsum(sum(counts))])
+        items, values, free = np.empty((starts[-1], 4), np.int64), np.empty(starts[-1]), starts[:-1].copy()
+        for many, (rows, spans, amounts) in zip(counts, self.parts, strict=True):
+            places = (free - np.cumsum(many) + many)[rows] + np.arange(len(rows))
+            items[places], values[places] = spans, amounts
+            free += many
+        return items, values, starts
+
+
+@dataclass(eq=False)
+class Rows:
+    """Rows of a file or table, to be numbered.
+
+    Attributes
+    ----------
+    name, lines, unit
+        The input, the number of each row in it, and what these numbers count.
+    codes, texts
+        The label of each row: its place among the texts, -1 without one.
+    dense, dense_names, items
+        Attributes: columns of numbers with their names, and attributes by name.
+    weights, weight_texts, tags
+        The weights as numbers and as they are written, and the tag of each row.
+    offsets, after, end
+        For input of bytes: where the line after each row begins, its number, and both after all rows.
+    done
+        The share of the input that was read.
+    """
+
+    name: str
+    lines: np.ndarray
+    codes: np.ndarray
+    texts: list[str]
+    dense: np.ndarray
+    items: Items
+    weights: np.ndarray
+    weight_texts: list[str] | None = None
+    tags: list[str] | None = None
+    unit: str = "line"
+    offsets: np.ndarray | None = None
+    after: np.ndarray | None = None
+    end: tuple[int, int] | None = None
+    done: float | None = None
+    dense_names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @cached_property
+    def by_row(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The items in the order of the rows (see `Items.by_row`)."""
+        return self.items.by_row(len(self))
+
+    @cached_property
+    def wild(self) -> np.ndarray:
+        """Rows with a number or a weight that cannot be learned from."""
+        _, values, starts = self.by_row
+        with np.errstate(invalid="ignore"):
+            found: np.ndarray = ~((self.weights >= 0.0) & (self.weights <= LARGEST_VALUE))
+            if self.dense.size:
+                found |= (np.abs(self.dense) > LARGEST_VALUE).any(axis=1)
+            far = np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE))
+        found[np.searchsorted(starts, far, side="right") - 1] = True
+        return found
+
+    @cached_property
+    def source(self) -> np.ndarray:
+        """The bytes of the items, and behind them room for the words of the texts of a row."""
+        items, _, starts = self.by_row
+        sizes = np.where(items[:, TEXT] > 0, items[:, STOP] - items[:, BEGIN], 0)
+        longest = int(np.diff(np.concatenate([[0], np.cumsum(sizes)])[starts]).max(initial=0))
+        room = np.zeros(self.items.size + 3 * longest + PADDING, np.uint8)
+        room[: self.items.size] = np.frombuffer(b"".join(self.items.source), np.uint8)
+        return room
+
+    def blame(self, row: int) -> tuple[int, str]:
+        """The reason to refuse a row, and the number because of which."""
+        weight = self.weights[row]
+        if not 0.0 <= weight <= LARGEST_VALUE:
+            return IMPORTANCE, f"{weight:g}" if self.weight_texts is None else self.weight_texts[row]
+        _, values, starts = self.by_row
+        numbers = np.concatenate([self.dense[row], values[starts[row] : starts[row + 1]]])
+        return NOT_FINITE, f"{numbers[int(np.nanargmax(np.abs(numbers)))] if (numbers == numbers).any() else np.nan:g}"
+
+
+@kernel(int64(Block, WorkT, NameTableT, WordsT, int64[:, ::1], float64[::1], int64[::1], int64[::1], int64, int64))
+def number_items(
+    source: np.ndarray,
+    work: Work,
+    names: NameTable,
+    words: Words,
+    items: np.ndarray,
+    values: np.ndarray,
+    starts: np.ndarray,
+    rows: np.ndarray,
+    free: int,
+    takes_words: int,
+) -> int:
+    """Number the items of some rows, from number ROWS of the state on; returns what is missing, or -1 after the last.
+
+    Words of texts are written to ``source`` from ``free`` on. ``takes_words`` is the address of `put_words`, needed if
+    there are texts.
+    """
+    state = work.state
+    while state[ROWS] < rows.size:
+        row = rows[state[ROWS]]
+        count, size, put = 0, 0, free
+        for i in range(starts[row], starts[row + 1]):
+            begin, prefix = items[i, BEGIN], items[i, HEAD]
+            if items[i, TEXT]:
+                before = count
+                count, _, more, put = call_words(takes_words, work, source, begin, source, put, count, prefix, words)
+                if count < 0:
+                    return MORE_TOKENS if count == NO_ROOM else LETTERS
+                size += more + (count - before) * names.prefixes[prefix, SIZE]
+                continue
+            if count == work.amounts.size:
+                return MORE_TOKENS
+            length = items[i, STOP] - begin
+            put_token(work, count, begin, length, prefix, values[i])
+            size += length + names.prefixes[prefix, SIZE]
+            count += 1
+        end = put_tokens(work, names, source, count, size, SUMMED)
+        if end < 0:
+            return -1 - end
+        state[PLACED] = end
+        state[ROWS] += 1
+        work.indptr[state[ROWS]] = end
+    return -1
+
+
+class RecordReader:
+    """Reads rows that a format lays out, of files or of tables, into batches."""
+
+    def __init__(
+        self,
+        sources: Iterable[Any],
+        format: StreamFormat,
+        vocabulary: Vocabulary | None = None,
+        classes: Classes | None = None,
+    ) -> None:
+        self.sources, self.format, self.options = sources, format, format.options
+        self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
+        self.classes = Classes() if classes is None else classes
+        self.refusals, self.notes, self.kind = format.refusals, format.notes, format.kind
+        self.start = self.options.position
+        self._file = 0
+        self._words = words_for(self.options.ngrams)
+        self._passed = 0  # rows of earlier tables
+
+    def remarks(self) -> list[str]:
+        """What was noticed on the way."""
+        return self.format.remarks()
+
+    def __iter__(self) -> Generator[Batch, None, None]:
+        """Batches of rows; the first rows decide what the columns are."""
+        for file, given in enumerate(self.sources):
+            self._file = file
+            if self._file < self.start.file and self.format.of_bytes:
+                continue
+            if not self.format.of_files:
+                yield from self._batches(self.format.rows(given, None))
+                continue
+            source = Source.of(given)
+            resumes = self.format.of_bytes and self._file == self.start.file and self.start.offset > 0
+            try:
+                yield from self._batches(self.format.rows(source, self.start if resumes else None))
+            finally:
+                source.close()
+
+    def _batches(self, pieces: Iterator[Rows]) -> Iterator[Batch]:
+        for rows in pieces:
+            size = len(rows)
+            heads = np.array(self.vocabulary.prefixes(list(rows.items.heads)), np.int64)
+            rows.by_row[0][:, HEAD] = heads[rows.by_row[0][:, HEAD]]
+            first = 0 if rows.offsets is not None else min(max(0, self.start.offset - self._passed), size)
+            step = -(-size // -(-size // self.options.rows)) if size else 1
+            for begin in range(first, size, step):
+                yield self._batch(rows, begin, min(size, begin + step))
+            self._passed += size
+
+    def _batch(self, rows: Rows, begin: int, end: int) -> Batch:
+        keep = np.arange(begin, end)
+        if (wild := rows.wild[begin:end]).any():
+            for row in keep[wild].tolist():
+                reason, given = rows.blame(row)
+                told = with_value(reason, given)
+                self.format.refuse(rows.name, int(rows.lines[row]), REASONS[reason], told, rows.unit)
+            keep = keep[~wild]
+        part = slice(begin, end) if len(keep) == end - begin else keep
+        codes = self._codes(rows, keep)
+        indptr, indices, values, unknown = self._numbered(rows, keep)
+        done = rows.done
+        if done is not None and isinstance(self.sources, list):
+            done = (self._file + done) / len(self.sources)
+        return Batch(
+            rows.dense[part], indptr, indices, values, codes, rows.weights[part],
+            rows.lines[part], None if rows.tags is None else [rows.tags[row] for row in keep.tolist()],
+            len(self.vocabulary), self.vocabulary, self.classes, rows.dense_names, self._place(rows, end), unknown,
+            done, self.format.settled_with_reading(),
+        )  # fmt: skip
+
+    def _place(self, rows: Rows, end: int) -> Position:
+        """The position after some of the rows."""
+        if rows.offsets is None or rows.after is None or rows.end is None:
+            return Position(self.start.file, self._passed + end, self._passed + end + 1)
+        if end == len(rows):
+            return Position(self._file, *rows.end)
+        return Position(self._file, int(rows.offsets[end - 1]), int(rows.after[end - 1]))
+
+    def _codes(self, rows: Rows, keep: np.ndarray) -> np.ndarray:
+        """The class of each row, -1 where there is none; new ones in the order of the rows."""
+        codes = rows.codes[keep]
+        places, first = np.unique(codes, return_index=True)
+        table = np.full(len(rows.texts) + 1, -1, np.int32)
+        for code in places[np.argsort(first)].tolist():
+            if code >= 0 and rows.texts[code]:
+                table[code] = self.classes.number(rows.texts[code].encode("utf-8", "surrogateescape"))
+                self.vocabulary.fit_classes(len(self.classes))
+        return table[codes]
+
+    def _numbered(self, rows: Rows, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """The items of some rows as sparse rows, and the names left out because the vocabulary does not grow."""
+        items, values, starts = rows.by_row
+        if not len(items):
+            return np.zeros(len(keep) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0
+        texts, room = bool(items[:, TEXT].any()), max(1024, len(keep) * (1 + len(items) // len(rows)))
+        work = workspace(0, 0, room, np.zeros(0, np.int32), self.options)
+        work = work._replace(indptr=np.zeros(len(keep) + 1, np.int64))
+        state, address = work.state, address_of(put_words, WORDS) if texts else 0
+        arrays = items, values, starts, keep, rows.items.size, address
+        while (needs := number_items(rows.source, work, self.vocabulary.names, self._words, *arrays)) >= 0:
+            if needs == MORE_VALUES:
+                indices, more = (np.concatenate([array, np.empty_like(array)]) for array in (work.indices, work.values))
+                work = work._replace(indices=indices, values=more)
+            elif needs == MORE_TOKENS:
+                work = work._replace(**room_for_tokens(2 * work.amounts.size))
+            elif needs == MORE_NAMES:
+                self.vocabulary.reserve(int(state[FROM]), int(state[TO]))
+            elif needs == LETTERS:
+                self._words = self._words._replace(letters=letters())
+        placed = int(state[PLACED])
+        return work.indptr, work.indices[:placed], work.values[:placed], int(state[UNKNOWN])
