@@ -348,6 +348,8 @@ class Csv(StreamFormat):
     def columns(self, source: Source) -> Columns:
         """Columns of text; an empty field is None."""
         found: Columns = {}
+        if not source.head():
+            return found
         self._must_decode = True
         for columns, lines, *_ in self._blocks_of(source, None):
             for name, column in columns.items():
