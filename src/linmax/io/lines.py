@@ -21,7 +21,7 @@ from linmax.io.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from linmax.io.formats.base import LineFormat, StreamFormat
 
-__all__ = ["LONGEST_LINE", "Blocks", "LineReader", "workspace"]
+__all__ = ["LONGEST_LINE", "LineBlocks", "LineReader", "workspace"]
 
 LONGEST_LINE = 2**24
 PIPE_PATIENCE = 0.5  # seconds that a pipe is waited for when the types of columns depend on the next lines
@@ -30,7 +30,7 @@ FEW_VALUES = 2**10  # for which there is always room
 BUFFERS = 8  # batches whose memory may be reused
 
 
-class Blocks:
+class LineBlocks:
     """Whole lines of files, a block at a time; ``state`` has AT, END, LINE and LAST of `linmax.io.parsing`.
 
     ``block`` ends in PADDING newlines more than it holds. ``refuse(line, reason)`` counts a line that is too long.
@@ -193,7 +193,7 @@ class LineReader:
         self._file = self.start.file - 1
         self._buffers: list[dict[str, np.ndarray]] = []
         self._work = workspace(0, 0, 0, self.classes.numbers, options)
-        self._blocks = Blocks(block, self._state, self._refused)
+        self._blocks = LineBlocks(block, self._state, self._refused)
         self.notes = format.notes
 
     @property

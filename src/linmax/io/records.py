@@ -1,4 +1,4 @@
-"""Rows that Python has laid out, from tables and JSON lines: a kernel numbers their names, batch by batch."""
+"""Records that Python has laid out, from tables and JSON lines: a kernel numbers their names, batch by batch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from linmax.jit.compiling import address_of, kernel
 if TYPE_CHECKING:
     from linmax.io.formats.base import StreamFormat
 
-__all__ = ["Items", "RecordReader", "Rows"]
+__all__ = ["Items", "RecordReader", "Records"]
 
 BEGIN, STOP, HEAD, TEXT = range(4)  # columns of the items of a row
 
@@ -107,8 +107,8 @@ class Items:
 
 
 @dataclass(eq=False)
-class Rows:
-    """Rows of a file or table, to be numbered.
+class Records:
+    """Records of a file or table, to be numbered.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Rows:
 
     @cached_property
     def wild(self) -> np.ndarray:
-        """Rows with a number or a weight that cannot be learned from."""
+        """Records with a number or a weight that cannot be learned from."""
         _, values, starts = self.by_row
         with np.errstate(invalid="ignore"):
             found: np.ndarray = ~((self.weights >= 0.0) & (self.weights <= LARGEST_VALUE))
@@ -267,7 +267,7 @@ class RecordReader:
             finally:
                 source.close()
 
-    def _batches(self, pieces: Iterator[Rows]) -> Iterator[Batch]:
+    def _batches(self, pieces: Iterator[Records]) -> Iterator[Batch]:
         for rows in pieces:
             size = len(rows)
             heads = np.array(self.vocabulary.prefixes(list(rows.items.heads)), np.int64)
@@ -278,7 +278,7 @@ class RecordReader:
                 yield self._batch(rows, begin, min(size, begin + step))
             self._passed += size
 
-    def _batch(self, rows: Rows, begin: int, end: int) -> Batch:
+    def _batch(self, rows: Records, begin: int, end: int) -> Batch:
         keep = np.arange(begin, end)
         if (wild := rows.wild[begin:end]).any():
             for row in keep[wild].tolist():
@@ -299,7 +299,7 @@ class RecordReader:
             done, self.format.settled_with_reading(),
         )  # fmt: skip
 
-    def _place(self, rows: Rows, end: int) -> Position:
+    def _place(self, rows: Records, end: int) -> Position:
         """The position after some of the rows."""
         if rows.offsets is None or rows.after is None or rows.end is None:
             return Position(self.start.file, self._passed + end, self._passed + end + 1)
@@ -307,7 +307,7 @@ class RecordReader:
             return Position(self._file, *rows.end)
         return Position(self._file, int(rows.offsets[end - 1]), int(rows.after[end - 1]))
 
-    def _codes(self, rows: Rows, keep: np.ndarray) -> np.ndarray:
+    def _codes(self, rows: Records, keep: np.ndarray) -> np.ndarray:
         """The class of each row, -1 where there is none; new ones in the order of the rows."""
         codes = rows.codes[keep]
         places, first = np.unique(codes, return_index=True)
@@ -318,7 +318,7 @@ class RecordReader:
                 self.vocabulary.fit_classes(len(self.classes))
         return table[codes]
 
-    def _numbered(self, rows: Rows, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    def _numbered(self, rows: Records, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """The items of some rows as sparse rows, and the names left out because the vocabulary does not grow."""
         items, values, starts = rows.by_row
         if not len(items):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.io.options import ReadOptions
-from linmax.io.records import Items, Rows
+from linmax.io.records import Items, Records
 from linmax.io.schema import (
     DATES,
     MISSING,
@@ -200,7 +200,7 @@ def _of_arrow(column: Any) -> Column:
 
 
 class TableLayout:
-    """Rows from the columns of tables. The first of them decide what the columns are.
+    """Records from the columns of tables. The first of them decide what the columns are.
 
     ``settled`` and ``notes`` are those of the format; ``fields`` says that all cells are text, as in CSV.
     """
@@ -245,7 +245,7 @@ class TableLayout:
         """The column of a kind of which there is at most one."""
         return next((name for name, one in self.kinds.items() if one == kind), None)
 
-    def rows(self, name: str, given: dict[str, Column], lines: np.ndarray, unit: str = "line") -> Rows:
+    def rows(self, name: str, given: dict[str, Column], lines: np.ndarray, unit: str = "line") -> Records:
         """Lay out the rows of a table, and decide first what the columns are if it is the first."""
         if not self.kinds:
             self.settle(name, given)
@@ -284,7 +284,7 @@ class TableLayout:
             weights, words = columns[weight].numbers()
             weights[words] = np.nan
             weight_texts = columns[weight].written() if np.isnan(weights).any() else None
-        return Rows(
+        return Records(
             name, lines, codes, texts, dense, items, weights, weight_texts, unit=unit, dense_names=self.dense_names,
             tags=None if options.id is None else columns[options.id].written(),
         )  # fmt: skip

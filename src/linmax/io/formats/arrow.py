@@ -11,7 +11,7 @@ import numpy as np
 from linmax.data.labels import no_label
 from linmax.io.formats.base import Columns, TableFormat
 from linmax.io.options import BATCH_ROWS, Position
-from linmax.io.records import Items, Rows
+from linmax.io.records import Items, Records
 from linmax.io.schema import refuse_repeated
 from linmax.io.sources import Source
 from linmax.io.tables import is_columnar, plain
@@ -111,7 +111,7 @@ class Frames(TableFormat):
 
     of_files = False
 
-    def rows(self, source: Any, start: Position | None) -> Iterator[Rows]:
+    def rows(self, source: Any, start: Position | None) -> Iterator[Records]:
         """The rows of a table; columns of arrays are named by their numbers."""
         if not _is_pair(source):
             return super().rows(source, start)
@@ -130,7 +130,7 @@ class Frames(TableFormat):
             return self.settled
         return super().settled_with_reading()
 
-    def _of_arrays(self, x: Any, y: Any, weights: Any = None) -> Rows:
+    def _of_arrays(self, x: Any, y: Any, weights: Any = None) -> Records:
         labels, items = list(y), Items()
         size = len(labels)
         if np.iscomplexobj(x):
@@ -156,6 +156,6 @@ class Frames(TableFormat):
             dense, dense_names = np.asarray(x, np.float64), tuple(names)
         lines = np.arange(self._passed + 1, self._passed + size + 1)
         self._passed += size
-        return Rows(
+        return Records(
             "the table", lines, codes, list(texts), dense, items, row_weights, unit="row", dense_names=dense_names
         )

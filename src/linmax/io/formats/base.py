@@ -13,10 +13,10 @@ import numpy as np
 
 from linmax.io import parsing
 from linmax.io.batches import Classes
-from linmax.io.lines import Blocks
+from linmax.io.lines import LineBlocks
 from linmax.io.options import Position, ReadOptions
 from linmax.io.parsing import REASONS, Work
-from linmax.io.records import Items, Rows
+from linmax.io.records import Items, Records
 from linmax.io.refusals import Refusals
 from linmax.io.sources import Source
 from linmax.io.tables import TableLayout, columns_of
@@ -110,11 +110,11 @@ class StreamFormat:
         """Number of lines that `begin` wants to see."""
         return 0 if self.settled else self.sample
 
-    def rows(self, source: Any, start: Position | None) -> Iterator[Rows]:
-        """Rows of a source, from a position on or all of them; not of formats with a compiled parser."""
+    def rows(self, source: Any, start: Position | None) -> Iterator[Records]:
+        """Records of a source, from a position on or all of them; not of formats with a compiled parser."""
         raise NotImplementedError
 
-    def blocks(self, source: Source, start: Position | None) -> Blocks:
+    def blocks(self, source: Source, start: Position | None) -> LineBlocks:
         """The blocks of a source, from its first data or a position on."""
         if start is not None and not self.settled:
             raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
@@ -123,7 +123,7 @@ class StreamFormat:
             self.refuse(source.name, line, REASONS[reason])
 
         size = self.options.block if source.left is None else min(self.options.block, source.left + 1)
-        found = Blocks(size, np.zeros(parsing.WIDTH, np.int64), refuse)
+        found = LineBlocks(size, np.zeros(parsing.WIDTH, np.int64), refuse)
         found.open(source, self, start)
         return found
 
@@ -170,7 +170,7 @@ class TableFormat(StreamFormat):
         """The tables of a file, one after the other: frames, or Arrow tables and batches."""
         raise NotImplementedError
 
-    def rows(self, source: Any, start: Position | None) -> Iterator[Rows]:  # noqa: ARG002
+    def rows(self, source: Any, start: Position | None) -> Iterator[Records]:  # noqa: ARG002
         """The rows of each table; the first one with rows decides what the columns are."""
         empty, name = None, source.name if self.of_files else "the table"
         self._passed = 0 if self.of_files else self._passed
@@ -223,7 +223,7 @@ class RowFormat(StreamFormat):
         """Label, attributes and text of a non-blank line, or the reason for refusing it (see `linmax.io.parsing`)."""
         raise NotImplementedError
 
-    def rows(self, source: Source, start: Position | None) -> Iterator[Rows]:
+    def rows(self, source: Source, start: Position | None) -> Iterator[Records]:
         """The rows of each block of lines."""
         blocks = self.blocks(source, start)
         while blocks.more():
@@ -234,7 +234,7 @@ class RowFormat(StreamFormat):
             found.end, found.done = (place + len(raw), line + len(lines)), source.done()
             yield found
 
-    def _laid_out(self, name: str, lines: list[bytes], first: int, place: int) -> Rows:
+    def _laid_out(self, name: str, lines: list[bytes], first: int, place: int) -> Records:
         """Read lines, of which the first has a number and a place in the file."""
         labels: dict[bytes, int] = {}
         codes, numbers, offsets, tags, weights = list[int](), list[int](), list[int](), list[str](), list[float]()
@@ -269,7 +269,7 @@ class RowFormat(StreamFormat):
         if names:
             items.add(np.repeat(np.arange(len(counts)), counts), items.spans(names), 0, np.array(values, float))
         lines_of = np.array(numbers, np.int64)
-        return Rows(
+        return Records(
             name, lines_of, np.array(codes, np.int64), [label.decode("utf-8", "surrogateescape") for label in labels],
             np.zeros((len(codes), 0)), items, np.array(weights, float), tags=tags if any(tags) else None,
             offsets=np.array(offsets, np.int64), after=lines_of + 1,

@@ -1,6 +1,6 @@
 """Tables of fields between commas, semicolons, bars, tabs or spaces, quoted if necessary (RFC 4180).
 
-Blocks of lines are read by Arrow. Where a block has quotes that are not in order, spaces around quoted fields, or a
+LineBlocks of lines are read by Arrow. Where a block has quotes that are not in order, spaces around quoted fields, or a
 control character, its fields are cut out by `read_rows` instead: a line that cannot be read costs no other.
 """
 
@@ -19,7 +19,7 @@ from linmax.io.formats.base import COLUMN_OPTIONS, Columns, StreamFormat
 from linmax.io.formats.delimiters import delimiter_of
 from linmax.io.options import Position, ReadOptions
 from linmax.io.parsing import CONTROL, FEW_FIELDS, LINE, MANY_FIELDS, NEWLINE, OPEN_QUOTE, REASONS, RETURN, SPACE
-from linmax.io.records import Rows
+from linmax.io.records import Records
 from linmax.io.schema import CATEGORY, MISSING, NUMBER, TYPE_SAMPLE, is_number, named_columns, refuse_repeated
 from linmax.io.sources import Source
 from linmax.io.tables import Column, TableLayout
@@ -180,7 +180,7 @@ class Csv(StreamFormat):
 
     # -- in batches -----------------------------------------------------------------------------------------------
 
-    def rows(self, source: Source, start: Position | None) -> Iterator[Rows]:
+    def rows(self, source: Source, start: Position | None) -> Iterator[Records]:
         """The rows of each block of lines."""
         none = True
         for columns, lines, offsets, after, end in self._blocks_of(source, start):
@@ -200,7 +200,7 @@ class Csv(StreamFormat):
     def _blocks_of(
         self, source: Source, start: Position | None
     ) -> Iterator[tuple[dict[str, Column], np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]]:
-        """Columns of text, or of numbers, for each block; the line of each row; and the places of `Rows`."""
+        """Columns of text, or of numbers, for each block; the line of each row; and the places of `Records`."""
         blocks, is_last = self.blocks(source, start), False
         while blocks.more():
             raw = blocks.lines()
