@@ -476,7 +476,7 @@ def test_where_theory_is_silent() -> None:
         (lambda: widest_margin([[1.0]], order=2, positive=True), "positive=True belongs to order=1"),
         (lambda: certify([[1.0], [2.0]], [1]), "one per trial"),
         (lambda: certify([[1.0], [2.0]], [1, 1]), "labels must be two"),
-        (lambda: certify(np.zeros((0, 2)), []), "no trials"),
+        (lambda: certify(np.zeros((0, 2)), []), "instances must not be empty"),
         (lambda: certify(linmax.experts(votes=[["a"], ["a"]]), ["a", "a"]), "two classes or more"),
         (lambda: certify(linmax.experts(votes=[["a"]], classes=["a", "b"]), ["x"]), "'x' is not among the classes"),
     ],

@@ -79,18 +79,25 @@ def possible(margin: float, largest: float, noise: float) -> float:
     return margin
 
 
-def lowest_point(value: Callable[[float], float], low: float, high: float) -> float:
-    """Return the minimizer of a function with one valley: the best of a grid, then golden section around it."""
-    grid = np.linspace(low, high, 201)[1:-1]
-    values = [value(float(x)) for x in grid]
-    at = int(np.argmin(values))
-    a = float(grid[at - 1]) if at > 0 else low
-    b = float(grid[at + 1]) if at + 1 < grid.size else high
+def golden_section(value: Callable[[float], float], low: float, high: float, rounds: int) -> float:
+    """Return the minimizer of a function with one valley."""
     golden = (math.sqrt(5.0) - 1.0) / 2.0
-    for _ in range(100):
-        left, right = b - golden * (b - a), a + golden * (b - a)
-        if value(left) <= value(right):
-            b = right
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = value(left), value(right)
+    for _ in range(rounds):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = value(left)
         else:
-            a = left
-    return 0.5 * (a + b)
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = value(right)
+    return left if at_left <= at_right else right
+
+
+def lowest_point(value: Callable[[float], float], low: float, high: float) -> float:
+    """Return the minimizer of a function with one valley: golden section around the best of a grid."""
+    grid = np.linspace(low, high, 201)
+    at = 1 + int(np.argmin([value(float(x)) for x in grid[1:-1]]))
+    return golden_section(value, float(grid[at - 1]), float(grid[at + 1]), 100)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from linmax.core.contract import Rule
+from linmax.data.experts import Experts
+from linmax.data.labels import label_array, unique_labels
 from linmax.engine.notation import Learner, as_learner
 from linmax.techniques.exploring import Explored
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.selecting import Selected
 from linmax.techniques.voting import Voted
 from linmax.theory.bounding import AdditiveBound, Bound, bounds
-from linmax.theory.differences import rows_of
 from linmax.theory.rows import Rows, Vector, comparator
 from linmax.util.checks import finite
+from linmax.util.lazy import LazyModule
 from linmax.util.progress import LateProgress
 
-__all__ = ["LearnerBound", "bound_of", "bound_so_far"]
+if TYPE_CHECKING:
+    from scipy import sparse
+else:
+    sparse = LazyModule("scipy.sparse")
+
+__all__ = ["LearnerBound", "bound_of", "bound_so_far", "rows_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,3 +150,60 @@ def bound_so_far(
         if amount not in values:
             values[amount] = bound.value(measure, wanted, amount)
     return np.array([bound.total(values[amount], t + 1) for t, amount in enumerate(noise.tolist())])
+
+
+# -- rows of labeled instances ---------------------------------------------------------------------------------------
+
+
+def rows_of(instances: Any, labels: Sequence[Any], report: Callable[[str, float], None]) -> tuple[Rows, Any]:
+    """Return the vectors z of the trials, and the labels as an array; ``report`` takes a step and its finished share.
+
+    z is x^label - x^j for every wrong class j of instances from `linmax.experts`, and the instance times the sign of
+    its label for an array (trials, attributes) with two labels.
+    """
+    names = label_array(labels)
+    size = instances.shape[0] if sparse.issparse(instances) else len(instances)
+    if names.ndim != 1 or len(names) != size:
+        raise ValueError(f"labels must be one per trial: got shape {names.shape} for {size} instances")
+    if size == 0:
+        raise ValueError("instances must not be empty; pass at least one trial")
+    distinct, inverse = unique_labels(names)
+    if not isinstance(instances, Experts):
+        return _two_class_rows(instances, distinct, inverse), names
+    classes = _class_order(instances, distinct)
+    if len(classes) < 2:
+        raise ValueError(
+            f"labels must have two classes or more, got only {classes!r}; one class leaves nothing to learn"
+        )
+    blocks = []
+    for t, place in enumerate(inverse):
+        blocks.append(sparse.csr_array(instances.differences(t, distinct[place], classes)))
+        report("reading the instances", t / size)
+    matrix = sparse.vstack(blocks, format="csr")
+    dense = matrix.nnz > 0.2 * math.prod(matrix.shape) and math.prod(matrix.shape) <= 50_000_000
+    return Rows(matrix.toarray() if dense else matrix, np.repeat(np.arange(size), len(classes) - 1)), names
+
+
+def _class_order(instances: Experts, distinct: list[Any]) -> list[Any]:
+    """Return the classes in the order of a run, so that u is laid out like its weights."""
+    if instances.fixed:
+        unknown = [name for name in distinct if name not in instances.names]
+        if unknown:
+            raise ValueError(f"labels: {unknown[0]!r} is not among the classes {list(instances.names)!r}")
+        return list(instances.names)
+    try:
+        return sorted({*instances.names, *distinct})
+    except TypeError:  # labels of several kinds have no order
+        return list(dict.fromkeys([*distinct, *instances.names]))
+
+
+def _two_class_rows(attributes: Any, distinct: list[Any], inverse: npt.NDArray[Any]) -> Rows:
+    if len(distinct) != 2:
+        raise ValueError(f"labels must be two for plain attributes, got {distinct[:5]!r}; use experts(attributes=...)")
+    signs = np.where(inverse == 1, 1.0, -1.0)
+    if sparse.issparse(attributes):
+        return Rows(sparse.csr_array(sparse.diags_array(signs) @ sparse.csr_array(attributes)))
+    table = np.asarray(attributes, dtype=float)
+    if table.ndim != 2:
+        raise ValueError(f"instances must be (trials, attributes), got shape {table.shape}")
+    return Rows(signs[:, None] * table)
