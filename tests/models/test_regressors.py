@@ -277,7 +277,7 @@ def trained(regressor):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: EG(eta=0.0), ValueError, "eta must be > 0, got 0.0; try 0.666667 or leave it out"),
+        (lambda: EG(eta=0.0), ValueError, "eta must be > 0, got 0.0; try 0.666667 or remove it"),
         (lambda: EG(eta=math.nan), ValueError, "eta must be finite, got nan"),
         (lambda: EG(eta="fast"), TypeError, "eta must be a number, got 'fast'"),
         (lambda: EG(range=0.0), ValueError, "range must be > 0"),

@@ -1,7 +1,7 @@
 """River's interface: `LinearMaxClassifier` on dicts of attributes, `FusionClassifier` over River models.
 
-Needs River (the extra ``river``). Both learn one instance at a time, or the rows of a table one after the other, take
-in attributes and classes as they appear, and work in River's pipelines and evaluation. Import the module:
+Requires River (the extra ``river``). Both learn one instance at a time, or the rows of a table in order, add attributes
+and classes as they appear, and work in River's pipelines and evaluation. Import the module:
 ``from linmax import river``.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ except ImportError as error:
 import numpy as np
 
 from linmax.models.online import Learner
-from linmax.models.river_attributes import NUMBER_CLASSES, categories, is_word, ordered, rows_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, scale_for
 from linmax.util.checks import at_least, boolean, one_of
 from linmax.util.lazy import LazyModule
@@ -33,34 +32,43 @@ else:
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
-Read = tuple[dict[Any, Any] | None, dict[Any, float]]  # attributes with a new maximum among them; as they are learned
+NUMBERS = {float, int, bool}  # types of plain numbers
 
 
-class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
-    """What both share: a `Learner`, the probabilities of its scores, weights of instances, and mini-batches."""
+class OnlineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
+    """A `Learner` in River's terms: instances with weights, and mini-batches."""
 
-    learner: Any
     _learner: Learner
 
     @property
     def _multiclass(self) -> bool:
         return True
 
-    def _begin(self, thresholds: bool) -> None:
-        self._learner = Learner(self.learner, thresholds=thresholds)
+    def _inputs(self, x: dict[Any, Any]) -> dict[str, Any]:
+        """Return an instance as arguments of the learner."""
+        raise NotImplementedError
 
-    # -- many at a time --
+    def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
+        """Return the class, None before one is known."""
+        return self._learner.predict(**self._inputs(x))
+
+    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
+        """Return the probability of each class seen so far (see `linmax.models.calibration`)."""
+        return self._learner.predict_proba(**self._inputs(x))
+
+    def _learn(self, inputs: dict[str, Any], y: Hashable, w: float) -> None:
+        self._learner.learn(**inputs, label=y, weight=w if w == 1.0 else at_least("w", w, 0.0))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
-        """Learn the rows of a table one after the other, as `learn_one` does.
+        """Learn the rows of a table in order, as `learn_one` does.
 
         Parameters
         ----------
-        X
+        X : pandas.DataFrame
             One instance a row; the columns are its attributes.
-        y
+        y : pandas.Series
             The class of each row.
-        w
+        w : float or sequence of float, default=1.0
             One weight for all rows, or one for each.
         """
         rows = rows_of(X)
@@ -73,49 +81,27 @@ class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
             self.learn_one(x, label, weight)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
-        """The class of each row, under the index of the table.
-
-        Parameters
-        ----------
-        X
-            One instance a row.
-
-        Returns
-        -------
-        pandas.Series
-            The classes.
-        """
+        """Return the class of each row, as a series with the table's index."""
         return pd.Series([self.predict_one(x) for x in rows_of(X)], index=X.index, dtype=object).infer_objects()
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
-        """The probability of each class, one column each, under the index of the table.
-
-        Parameters
-        ----------
-        X
-            One instance a row.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The probabilities.
-        """
+        """Return the probability of each class, one column each, as a table with the same index."""
         return pd.DataFrame([self.predict_proba_one(x) for x in rows_of(X)], index=X.index)
 
     @property
     def mistakes(self) -> int:
-        """Mistakes so far, each made before the label was seen."""
+        """Mistakes so far, each counted before the label was seen."""
         return self._learner.mistakes
 
     @property
     def _raw_memory_usage(self) -> int:
-        # Of what it has learned; River would follow the rules into the compiler.
+        # River would follow the rules into the compiler.
         description, arrays = self._learner.state()
         rest = {name: value for name, value in self.__dict__.items() if name != "_learner"}
         return len(json.dumps(description)) + sum(array.nbytes for array in arrays.values()) + len(pickle.dumps(rest))
 
     def __getstate__(self) -> dict[str, Any]:
-        # A learner knows compiled functions by their address in this process.
+        # A learner holds compiled functions by their address in this process.
         return self.__dict__ | {"_learner": self._learner.state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -123,8 +109,8 @@ class OnLineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
         self._learner = Learner.from_state(*state["_learner"])
 
 
-class LinearMaxClassifier(OnLineRiver):
-    """A linear classifier for two or many classes, learned on-line by any learner of this library.
+class LinearMaxClassifier(OnlineRiver):
+    """A linear classifier for two or more classes, trained online by any learner of this library.
 
     Parameters
     ----------
@@ -169,79 +155,69 @@ class LinearMaxClassifier(OnLineRiver):
         self.thresholds = boolean("thresholds", thresholds)
         self._kind = scale_for(learner, scale)
         self._maxima: dict[Any, float] = {}
-        self._latest: tuple[tuple[Any, ...], list[Any]] = ((), [])
-        self._held: tuple[dict[Any, Any], Read] = ({}, (None, {}))  # what was read last; learning follows predicting
-        self._begin(thresholds)
+        self._names: tuple[tuple[Any, ...], list[Any]] = (), []  # of the last instance, and sorted
+        self._latest: tuple[dict[Any, Any], dict[Any, float], dict[Any, Any] | None] = {}, {}, None
+        self._learner = Learner(learner, thresholds=thresholds)
 
     def learn_one(self, x: dict[Any, Any], y: Hashable, w: float = 1.0) -> None:
-        """One trial: the learner predicts, sees the label and updates.
+        """Predict, see the label and update.
 
         Parameters
         ----------
-        x
+        x : dict
             The attributes.
-        y
+        y : hashable
             The class.
-        w
+        w : float, default=1.0
             How much the instance counts (see `linmax.models.showings`); 0 leaves it out.
         """
-        numbers, scaled = self._read(x)
-        self._learner.learn(scaled, label=y, weight=w if w == 1.0 else at_least("w", w, 0.0))
-        if numbers is not None and w:
-            maxima, self._held = self._maxima, ({}, (None, {}))
-            for name, value in scaled.items():
-                if value in (1.0, -1.0):  # the largest so far
-                    maxima[name] = abs(numbers[name])
+        self._learn(self._inputs(x), y, w)
+        _, scaled, larger = self._latest
+        if larger is not None and w:
+            self._latest = {}, {}, None
+            self._maxima |= {name: abs(larger[name]) for name, value in scaled.items() if value in (1.0, -1.0)}
 
-    def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
-        """The class, None before one is known."""
-        return self._learner.predict(self._read(x)[1])
+    def _inputs(self, x: dict[Any, Any]) -> dict[str, Any]:
+        """Return the attributes over their largest magnitudes so far, this instance included.
 
-    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
-        """The probability of each class seen so far (see `linmax.models.calibration`)."""
-        return self._learner.predict_proba(self._read(x)[1])
-
-    def _read(self, x: dict[Any, Any]) -> Read:
-        """The attributes over their maxima so far, these ones included; and as they are, if there is a new maximum.
-
-        They come by name, because sums depend on their order.
+        They come by name, because sums depend on their order. An instance is kept: learning follows predicting.
         """
-        held, found = self._held
+        before, scaled, _ = self._latest
         try:
-            if x == held:
-                return found
+            if x == before:
+                return {"attributes": scaled}
         except (TypeError, ValueError):
             pass  # values that cannot be compared
-        found = self._read_anew(x)
-        self._held = x.copy(), found
-        return found
+        scaled, larger = self._scaled(x)
+        self._latest = x.copy(), scaled, larger
+        return {"attributes": scaled}
 
-    def _read_anew(self, x: dict[Any, Any]) -> Read:
-        names, order = self._latest
+    def _scaled(self, x: dict[Any, Any]) -> tuple[dict[Any, float], dict[Any, Any] | None]:
+        """Return scaled attributes; and the attributes themselves if one may be larger than before."""
+        names, order = self._names
         if tuple(x) != names:
-            names, order = tuple(x), ordered(x)
-            self._latest = names, order
+            self._names = names, order = tuple(x), in_order(x)
         maxima = self._maxima
         if self._kind == "max":
             try:
                 scaled = {name: x[name] / maxima[name] for name in order}
                 if not scaled or (max(scaled.values()) <= 1.0 and min(scaled.values()) >= -1.0):
-                    return None, scaled
+                    return scaled, None
             except (KeyError, TypeError, ValueError):
-                pass  # an attribute that is new, or was 0 until now, or no number
-        if not NUMBER_CLASSES.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
+                pass  # an attribute is new, was always 0, or is no number
+        if not NUMBERS.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
             x = categories(x)
-            order = ordered(x)
+            order = in_order(x)
         if self._kind == "none":
-            return None, {name: x[name] for name in order}
+            return {name: x[name] for name in order}, None
         try:
-            return x, {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}
+            return {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}, x
         except (TypeError, ValueError):
-            return x, x  # the learner says which is not a number
+            return x, x  # the learner names the one that is no number
 
 
-class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]
-    """River models fused on-line: one weight for each, learned from predictions made before the label was seen.
+class FusionClassifier(OnlineRiver, base.Ensemble):  # type: ignore[misc]
+    """River models fused online: one weight for each, learned from predictions made before the label was seen.
 
     Parameters
     ----------
@@ -270,7 +246,7 @@ class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]
         super().__init__(models)
         self.learner = learner
         self.soft = boolean("soft", soft)
-        self._begin(thresholds=True)
+        self._learner = Learner(learner)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -286,31 +262,20 @@ class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]
         return [weight / total for weight in raw]
 
     def learn_one(self, x: dict[Any, Any], y: Hashable, w: float = 1.0) -> None:
-        """The models predict, the fusion learns from that, then the models learn.
+        """Let the models predict, the fusion learn from that, and then the models.
 
         Parameters
         ----------
         x, y, w
             As in `LinearMaxClassifier.learn_one`. A model that takes a weight gets it; others learn once.
         """
-        instance = self._asked(x)
-        self._learner.learn(**instance, label=y, weight=w if w == 1.0 else at_least("w", w, 0.0))
+        self._learn(self._inputs(x), y, w)
         for model in self:
-            if w != 1.0 and "w" in signature(model.learn_one).parameters:
-                model.learn_one(x, y, w=w)
-            else:
-                model.learn_one(x, y)
+            weighted = w != 1.0 and "w" in signature(model.learn_one).parameters
+            model.learn_one(x, y, **({"w": w} if weighted else {}))
 
-    def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
-        """The class, None before one is known."""
-        return self._learner.predict(**self._asked(x))
-
-    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
-        """The probability of each class seen so far (see `linmax.models.calibration`)."""
-        return self._learner.predict_proba(**self._asked(x))
-
-    def _asked(self, x: dict[Any, Any]) -> dict[str, Any]:
-        """What each model says, by its place."""
+    def _inputs(self, x: dict[Any, Any]) -> dict[str, Any]:
+        """Return the answer of each model, by its place."""
         votes, scores = {}, {}
         for place, model in enumerate(self):
             if self.soft:
@@ -321,3 +286,41 @@ class FusionClassifier(OnLineRiver, base.Ensemble):  # type: ignore[misc]
                     pass
             votes[place] = model.predict_one(x)
         return {"votes": votes, "scores": scores}
+
+
+# -- attributes -------------------------------------------------------------------------------------------------------
+
+
+def is_word(value: Any) -> bool:
+    """Return whether a value is a category."""
+    return value is None or isinstance(value, str)
+
+
+def categories(x: dict[Any, Any]) -> dict[Any, Any]:
+    """Replace words and None by attributes of their own, with value 1.
+
+    Examples
+    --------
+    >>> categories({"size": 2.5, "color": "red", "maker": None})
+    {'size': 2.5, 'color=red': 1.0, 'maker=None': 1.0}
+    """
+    numbers = {name: value for name, value in x.items() if not is_word(value)}
+    return numbers | {f"{name}={value}": 1.0 for name, value in x.items() if is_word(value)}
+
+
+def in_order(names: Iterable[Any]) -> list[Any]:
+    """Sort names, those of several types by what they print."""
+    try:
+        return sorted(names)
+    except TypeError:
+        return sorted(names, key=repr)
+
+
+def rows_of(table: Any) -> list[dict[Any, Any]]:
+    """Return the rows of a pandas table."""
+    if not hasattr(table, "index") or not hasattr(table, "to_dict"):
+        kind = f"{type(table).__module__.split('.')[0]}.{type(table).__name__}"
+        raise TypeError(
+            f"X must be a pandas DataFrame, as in River, got {kind}; try pandas.DataFrame(X) or X.to_pandas()"
+        )
+    return list(table.to_dict("records"))
