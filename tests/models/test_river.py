@@ -90,7 +90,7 @@ def test_scale(scale):
     for x, y in [({"a": 4.0, "b": 0.0}, "x"), ({"a": -2.0, "b": 5.0}, "y"), ({"a": 8.0}, "x")]:
         model.learn_one(x, y)
     assert model._maxima == ({"a": 8.0, "b": 5.0} if scale == "max" else {})
-    divided = model._read({"b": 2.5, "a": 16.0, "c": 0.0})[1]
+    divided = model._inputs({"b": 2.5, "a": 16.0, "c": 0.0})["attributes"]
     assert divided == ({"a": 1.0, "b": 0.5, "c": 0.0} if scale == "max" else {"a": 16.0, "b": 2.5, "c": 0.0})
 
 
