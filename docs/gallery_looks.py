@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import matplotlib
 
-from linmax.util.plots import COLOURS
+from linmax.util.plots import COLORS
 
 __all__ = ["STORY", "by_the_story", "style"]
 
@@ -37,7 +37,7 @@ def style(gallery_conf: object, name: str) -> None:  # noqa: ARG001
     """Before each script: colours that every eye can tell apart, and no frame."""
     matplotlib.rcParams.update(
         {
-            "axes.prop_cycle": matplotlib.cycler(color=[c for c in COLOURS if c != "#000000"]),
+            "axes.prop_cycle": matplotlib.cycler(color=[c for c in COLORS if c != "#000000"]),
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.titlelocation": "left",

@@ -400,7 +400,7 @@ def test_plot_names_its_curves(tmp_path):
     votes, labels = problem()
     fusion = VoteFusion("winnow(1.2)").fit(votes, labels)
     figure = fusion.plot(tmp_path / "curves.svg")
-    told = " ".join(text.get_text() for text in figure.axes[0].texts)
+    told = " ".join(text.get_text() for text in figure.axes[0].get_legend().get_texts())
     assert (tmp_path / "curves.svg").stat().st_size > 1000
     for name in ("fusion", "plurality", "best voter, 0", "best voter so far"):
         assert name in told

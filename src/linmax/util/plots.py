@@ -1,11 +1,12 @@
-"""Plots of mistakes, accuracy and error; Matplotlib is imported when a plot is made."""
+"""Plots of mistakes, accuracy, error and reliability; Matplotlib is imported when a plot is made."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,30 +27,26 @@ __all__ = [
     "plot_error",
     "plot_mistakes",
     "plot_reliability",
-    "spread",
 ]
 
-# Okabe and Ito's colours, distinct for any colour vision, without the yellow that fades on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# The colors of Okabe and Ito, distinct for any color vision, without the yellow that fades on white.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")
 PLOT_FORMATS = (".png", ".svg", ".pdf")
 DRAWN_POINTS = 2000  # more cannot be seen, and would make a vector file of a long run very large
-LABEL_GAP = 0.055  # least distance between two labels, in heights of the axes
+
+PathLike = str | os.PathLike[str]
 
 
 def plot_mistakes(
-    curves: Mapping[str, ArrayLike],
-    path: str | os.PathLike[str] | None = None,
-    *,
-    title: str = "Mistakes",
-    subtitle: str = "",
+    curves: Mapping[str, ArrayLike], path: PathLike | None = None, *, title: str = "Mistakes", subtitle: str = ""
 ) -> Figure:
-    """Draw cumulative mistakes against trials, each curve labelled at its end.
+    """Draw cumulative mistakes against trials; the legend lists the curves, those with the most mistakes first.
 
     Parameters
     ----------
     curves : mapping of str to array of shape (trials,)
-        Mistakes up to and including each trial, by the name to show. Colours go by the order of the names.
+        Mistakes up to and including each trial, by the name to show. Colors go by the order of the names.
     path : path, optional
         Where to save the plot, as .png, .svg or .pdf.
     title, subtitle : str
@@ -68,33 +65,36 @@ def plot_mistakes(
     Examples
     --------
     >>> figure = plot_mistakes({"perceptron": [1, 2, 2, 2], "plurality": [0, 1, 2, 3]})
-    >>> [text.get_text() for text in figure.axes[0].texts]
+    >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['plurality  3', 'perceptron  2']
     """
-    if path is not None:
-        check_output(path, PLOT_FORMATS)
     counts = {name: _curve(name, curve) for name, curve in curves.items()}
     if not counts:
         raise ValueError("curves must hold at least one curve, got none")
-    figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    _style(axes, title, subtitle)
-    looks = {name: _look(place) for place, name in enumerate(counts)}
-    for name, curve in counts.items():
-        _draw(axes, curve, *looks[name])
-    # Most mistakes first, so that the labels read from top to bottom like a legend.
-    names = sorted(counts, key=lambda name: -counts[name][-1])
-    axes.set_xlim(0, max(map(len, counts.values())))
-    _label_ends(axes, {name: round(float(counts[name][-1])) for name in names}, looks)
-    if path is not None:
-        _save(figure, Path(path))
-    return figure
+    with _axes(path, title, subtitle) as axes:
+        lines = {}
+        for place, (name, curve) in enumerate(counts.items()):
+            shown = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), DRAWN_POINTS)).astype(np.int64))
+            (lines[name],) = axes.plot(
+                np.append(0, shown + 1),
+                np.append(0, curve[shown]),
+                color=COLORS[place % len(COLORS)],
+                linestyle=DASHES[place // len(COLORS) % len(DASHES)],
+                linewidth=1.8,
+                clip_on=False,
+            )
+        names = sorted(counts, key=lambda name: -counts[name][-1])
+        labels = [f"{name}  {round(float(counts[name][-1])):,d}" for name in names]
+        axes.legend([lines[name] for name in names], labels, frameon=False, fontsize=9)
+        axes.set_xlim(0, max(map(len, counts.values())))
+        axes.set_ylim(0, max(1.05 * max(curve[-1] for curve in counts.values()), 1.0))
+    return axes.figure  # type: ignore[return-value]
 
 
 def plot_accuracy(
-    accuracy: ArrayLike, path: str | os.PathLike[str] | None = None, *, title: str = "Accuracy", subtitle: str = ""
+    accuracy: ArrayLike, path: PathLike | None = None, *, title: str = "Accuracy", subtitle: str = ""
 ) -> Figure:
-    """Draw the accuracy after every trial, without thinning: what matters are the jumps between neighbours.
+    """Draw the accuracy after every trial, without thinning: what matters are the jumps between neighbors.
 
     Parameters are those of `plot_mistakes`.
 
@@ -103,28 +103,20 @@ def plot_accuracy(
     >>> plot_accuracy([0.5, 0.8, 0.6]).axes[0].get_ylabel()
     'accuracy'
     """
-    if path is not None:
-        check_output(path, PLOT_FORMATS)
     values = _curve("accuracy", accuracy)
-    figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
-    from matplotlib.ticker import MultipleLocator
-
-    axes = figure.add_subplot()
-    _style(axes, title, subtitle)
-    axes.set_ylabel("accuracy")
-    axes.yaxis.set_major_locator(MultipleLocator(0.1))
-    axes.yaxis.set_major_formatter("{x:.1f}")
-    axes.plot(np.arange(1, len(values) + 1), values, color=COLOURS[0], linewidth=0.6)
-    axes.set_xlim(0, len(values))
-    if path is not None:
-        _save(figure, Path(path))
-    return figure
+    with _axes(path, title, subtitle, "accuracy") as axes:
+        axes.yaxis.set_major_formatter("{x:.1f}")
+        axes.plot(np.arange(1, len(values) + 1), values, color=COLORS[0], linewidth=0.6)
+        axes.set_xlim(0, len(values))
+        low, high = axes.get_ylim()
+        axes.set_yticks(np.arange(np.ceil(10.0 * low), np.floor(10.0 * high) + 1.0) / 10.0)
+    return axes.figure  # type: ignore[return-value]
 
 
 def plot_error(
     trials: ArrayLike,
     mistakes: ArrayLike,
-    path: str | os.PathLike[str] | None = None,
+    path: PathLike | None = None,
     *,
     title: str = "Progressive error",
     subtitle: str = "",
@@ -138,37 +130,30 @@ def plot_error(
     >>> plot_error([1, 10, 100], [1, 4, 20]).axes[0].get_ylabel()
     'error so far'
     """
-    if path is not None:
-        check_output(path, PLOT_FORMATS)
     counts, wrong = _curve("trials", trials), _curve("mistakes", mistakes)
-    figure = figure_class()(figsize=(7.6, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    _style(axes, title, subtitle)
-    axes.set_ylabel("error so far")
-    axes.yaxis.set_major_locator(_automatic())
-    axes.yaxis.set_major_formatter("{x:.3g}")
-    axes.set_xscale("log")
-    axes.plot(counts, wrong / counts, color=COLOURS[0], linewidth=1.8)
-    axes.set_ylim(bottom=0.0)
-    if path is not None:
-        _save(figure, Path(path))
-    return figure
+    with _axes(path, title, subtitle, "error so far") as axes:
+        axes.yaxis.get_major_locator().set_params(integer=False)
+        axes.yaxis.set_major_formatter("{x:.3g}")
+        axes.set_xscale("log")
+        axes.plot(counts, wrong / counts, color=COLORS[0], linewidth=1.8)
+        axes.set_ylim(bottom=0.0)
+    return axes.figure  # type: ignore[return-value]
 
 
 def plot_reliability(
     bins: Sequence[tuple[float, float, int]],
-    path: str | os.PathLike[str] | None = None,
+    path: PathLike | None = None,
     *,
     title: str = "Reliability",
     subtitle: str = "",
 ) -> Figure:
-    """Draw the share of right answers against confidence; probabilities to be believed lie on the diagonal.
+    """Draw the share of right answers against confidence; reliable probabilities lie on the diagonal.
 
     Parameters
     ----------
     bins : sequence of (confidence, accuracy, trials)
-        Groups of trials: mean confidence, share of right answers, how many. The area of a point shows the number; the
-        lines are 95 % intervals.
+        Groups of trials: mean confidence, share of right answers, number of trials. The area of a point shows the
+        number; the lines are 95 % intervals.
 
     The other parameters are those of `plot_mistakes`.
 
@@ -177,32 +162,21 @@ def plot_reliability(
     >>> plot_reliability([(0.5, 0.45, 20), (0.9, 0.93, 80)]).axes[0].get_xlabel()
     'confidence'
     """
-    if path is not None:
-        check_output(path, PLOT_FORMATS)
     confidence, accuracy, trials = (np.array(column, dtype=np.float64) for column in zip(*bins, strict=True))
-    figure = figure_class()(figsize=(5.2, 5.2), layout="constrained")
-    axes = figure.add_subplot()
-    _style(axes, title, subtitle)
-    axes.set(xlabel="confidence", ylabel="share right", xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:.1f}")
-        axis.set_ticks(np.linspace(0.0, 1.0, 6))
-    axes.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=1.0, linestyle="--")
-    doubt = 1.96 * np.sqrt(confidence * (1.0 - confidence) / trials)
-    axes.vlines(confidence, np.maximum(accuracy - doubt, 0.0), np.minimum(accuracy + doubt, 1.0), COLOURS[0], alpha=0.5)
-    axes.scatter(confidence, accuracy, 20.0 + 380.0 * trials / trials.sum(), COLOURS[0], clip_on=False, zorder=3)
-    if path is not None:
-        _save(figure, Path(path))
-    return figure
+    with _axes(path, title, subtitle, "share right", size=(5.2, 5.2)) as axes:
+        axes.set(xlabel="confidence", xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:.1f}")
+            axis.set_ticks(np.linspace(0.0, 1.0, 6))
+        axes.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=1.0, linestyle="--")
+        doubt = 1.96 * np.sqrt(confidence * (1.0 - confidence) / trials)
+        low, high = np.maximum(accuracy - doubt, 0.0), np.minimum(accuracy + doubt, 1.0)
+        axes.vlines(confidence, low, high, COLORS[0], alpha=0.5)
+        axes.scatter(confidence, accuracy, 20.0 + 380.0 * trials / trials.sum(), COLORS[0], clip_on=False, zorder=3)
+    return axes.figure  # type: ignore[return-value]
 
 
-def _automatic() -> Any:
-    from matplotlib.ticker import AutoLocator
-
-    return AutoLocator()
-
-
-def check_plot(option: str, path: str | os.PathLike[str]) -> None:
+def check_plot(option: str, path: PathLike) -> None:
     """Raise ValueError now if a plot could not be drawn or saved later."""
     try:
         figure_class()
@@ -212,7 +186,7 @@ def check_plot(option: str, path: str | os.PathLike[str]) -> None:
 
 
 def figure_class() -> type[Figure]:
-    """Matplotlib's `Figure`, or an error that says how to install it."""
+    """Return Matplotlib's `Figure`, or raise an error that says how to install it."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -229,88 +203,33 @@ def _curve(name: str, curve: ArrayLike) -> NDArray[np.float64]:
     return counts
 
 
-def _look(place: int) -> tuple[str, str]:
-    """Colour and dash of the curve at this place: all colours solid first, then dashed, ..."""
-    return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
-
-
-def _style(axes: Axes, title: str, subtitle: str) -> None:
+@contextmanager
+def _axes(
+    path: PathLike | None,
+    title: str,
+    subtitle: str,
+    ylabel: str = "mistakes so far",
+    size: tuple[float, float] = (7.6, 4.6),
+) -> Iterator[Axes]:
+    """Make a figure with one pair of axes, against trials; save it, when drawn, if there is a path."""
+    if path is not None:
+        check_output(path, PLOT_FORMATS)
+    figure = figure_class()(figsize=size, layout="constrained")
     from matplotlib.ticker import MaxNLocator
 
+    axes = figure.add_subplot()
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=22 if subtitle else 8)
     if subtitle:
-        axes.annotate(
-            subtitle,
-            (0, 1),
-            xytext=(0, 7),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontsize=9,
-            color="0.35",
-        )
-    axes.set_xlabel("trials")
-    axes.set_ylabel("mistakes so far")
+        above = {"xycoords": "axes fraction", "textcoords": "offset points", "xytext": (0, 7)}
+        axes.annotate(subtitle, (0, 1), fontsize=9, color="0.35", **above)  # type: ignore[arg-type]
+    axes.set(xlabel="trials", ylabel=ylabel)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.92")
     axes.set_axisbelow(True)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:,.0f}")
         axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
-
-
-def _draw(axes: Axes, counts: NDArray[np.float64], colour: str, dash: str) -> None:
-    shown = np.unique(np.linspace(0, len(counts) - 1, min(len(counts), DRAWN_POINTS)).astype(np.int64))
-    trials, mistakes = np.append(0, shown + 1), np.append(0, counts[shown])
-    axes.plot(trials, mistakes, color=colour, linestyle=dash, linewidth=1.8, clip_on=False)
-
-
-def _label_ends(axes: Axes, ends: Mapping[str, int], looks: Mapping[str, tuple[str, str]]) -> None:
-    """Write each name, in its colour, beside the end of its curve; `ends` falls from top to bottom."""
-    top = max(1.05 * max(ends.values()), 1.0)
-    axes.set_ylim(0, top)
-    heights = spread([end / top for end in ends.values()][::-1], LABEL_GAP)[::-1]
-    for (name, end), height in zip(ends.items(), heights, strict=True):
-        colour, _ = looks[name]
-        axes.annotate(
-            f"{name}  {end:,d}",
-            (1, height),
-            xycoords="axes fraction",
-            xytext=(8, 0),
-            textcoords="offset points",
-            verticalalignment="center",
-            fontsize=9,
-            color=colour,
-            annotation_clip=False,
-        )
-
-
-def spread(places: Sequence[float], gap: float) -> list[float]:
-    """Move increasing places apart until neighbours are `gap` apart, each group about its own middle.
-
-    They stay between 0 and 1 if there is room for all; otherwise they extend beyond 1.
-
-    Examples
-    --------
-    >>> spread([0.0, 0.5, 0.5], 0.25)
-    [0.0, 0.375, 0.625]
-    """
-
-    def kept_inside(middle: float, members: int) -> float:
-        half = (members - 1) * gap / 2
-        return max(min(middle, 1 - half), half)
-
-    groups: list[tuple[float, int]] = []  # (middle, members)
-    for place in places:
-        middle, members = kept_inside(place, 1), 1
-        while groups and middle - groups[-1][0] < (members + groups[-1][1]) * gap / 2:
-            other, others = groups.pop()
-            middle = (middle * members + other * others) / (members + others)
-            members += others
-            middle = kept_inside(middle, members)
-        groups.append((middle, members))
-    return [middle + (i - (members - 1) / 2) * gap for middle, members in groups for i in range(members)]
-
-
-def _save(figure: Figure, path: Path) -> None:
-    with replacing(path) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=160)
+    yield axes
+    if path is not None:
+        with replacing(Path(path)) as file:
+            figure.savefig(file, format=Path(path).suffix[1:].lower(), dpi=160)
