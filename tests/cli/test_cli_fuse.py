@@ -53,7 +53,7 @@ def test_what_it_says_is_what_the_fusion_does(votes, tmp_path, capsys):
     assert found["mistakes"] == expected["mistakes"]
     for key in ("accuracy", "test_accuracy"):
         assert found[key] == expected[key]
-        assert set(found[key]) == {"fusion", "plurality", "best_voter", "best_so_far", "best_lately", "logit"}
+        assert set(found[key]) == {"fusion", "plurality", "best_voter", "best_so_far", "best_recent", "logit"}
     assert found["weights"] == {f"voter {name}": weight for name, weight in expected["weights"].items()}
     assert found["seconds"] > 0
     assert found["classes"] == ["a", "b", "c"]
@@ -111,7 +111,7 @@ def test_votes_that_name_no_label(tmp_path, capsys):
     assert main(["fuse", str(path), "--label", "y", "--learner", "winnow(1.2)", "--abstain", "?", "--json", "-"]) == 0
     said = capsys.readouterr()
     assert "10 votes name something that is never a label, 'x' (5), 'n/a' (5); they count as abstentions." in said.err
-    assert json.loads(said.out)["voters"]["w"]["spoke"] == pytest.approx(1 / 3)
+    assert json.loads(said.out)["voters"]["w"]["voted"] == pytest.approx(1 / 3)
     assert main(["fuse", str(path), "--label", "y", "--classes", "a,b", "--abstain", "?"]) == 2
     assert "voted for" in capsys.readouterr().err
 

@@ -192,7 +192,7 @@ def test_weights_and_contributions(learner: str, by: list[str]) -> None:
             assert weight == pytest.approx(own[name] + told_by)
     row = votes.iloc[0].to_dict()
     assert "subject: law" in str(fusion.explain({**row, "subject": "law"}))
-    assert "never met" in str(fusion.explain({**row, "subject": "music"}))
+    assert "missing or unknown" in str(fusion.explain({**row, "subject": "music"}))
 
 
 def _own(fusion: VoteFusion, name: str) -> float:

@@ -353,7 +353,7 @@ def test_report_on_held_out_trials():
     assert accuracy["best_so_far"] == pytest.approx(alone[leader])
     figures = json.loads(json.dumps(report.to_dict()))
     assert set(figures) >= {"trials", "mistakes", "accuracy", "test_accuracy", "weights", "comparisons"}
-    assert set(figures["accuracy"]) == {"fusion", "plurality", "best_voter", "best_so_far", "best_lately", "logit"}
+    assert set(figures["accuracy"]) == {"fusion", "plurality", "best_voter", "best_so_far", "best_recent", "logit"}
     shown = str(report)
     assert "Held out: 200 trials" in shown
     assert re.search(r"Fusion .*(beats|differ|loses)", shown)

@@ -246,7 +246,7 @@ def test_fusions_add_their_counts():
     assert online.trials == 2 * HALF
     assert online.mistakes == sum(one.mistakes for one in own)
     lines = {line.name: line for line in merged.report().voters}
-    assert lines["v0"].spoke == pytest.approx(0.5)
+    assert lines["v0"].voted == pytest.approx(0.5)
     assert lines["v6"].accuracy == pytest.approx(np.mean(VOTES[: 2 * HALF, 6] == LABELS[: 2 * HALF]))
     assert merged.predict_proba(columns_of(NEW)).sum(axis=1) == pytest.approx(np.ones(len(NEW)))
     assert merged.explain(dict(zip(VOTERS, NEW[0].tolist(), strict=True))).winner in CLASSES

@@ -73,13 +73,13 @@ def test_the_best_voter_lately_and_soft_voting_are_rivals() -> None:
         right += row[recent.argmax()] == label
         recent = 0.99 * recent + (row == label)
     accuracy = fusion.report().online.accuracy
-    assert accuracy["best_lately"] == pytest.approx(right / 600)
-    assert accuracy["best_lately"] > accuracy["best_so_far"] + 0.1
-    assert "best voter lately" in str(fusion.report())
+    assert accuracy["best_recent"] == pytest.approx(right / 600)
+    assert accuracy["best_recent"] > accuracy["best_so_far"] + 0.1
+    assert "best recent voter" in str(fusion.report())
     held = fusion.report(votes[:50], labels[:50]).test
     assert held is not None
-    assert held.rivals["best_lately"].name == "1"  # who led when learning ended
-    assert held.accuracy["best_lately"] == pytest.approx(np.mean(votes[:50, 1] == labels[:50]))
+    assert held.rivals["best_recent"].name == "1"  # who led when learning ended
+    assert held.accuracy["best_recent"] == pytest.approx(np.mean(votes[:50, 1] == labels[:50]))
     assert "soft_voting" not in accuracy  # of votes
     scores = random.random((200, 4, 3))
     scores[np.arange(200), :, labels[:200]] += 0.4

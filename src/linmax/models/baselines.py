@@ -29,7 +29,7 @@ from linmax.models.experts_model import ExpertsModel
 from linmax.models.kept_trials import KeptTrials
 
 __all__ = [
-    "BEST_LATELY",
+    "BEST_RECENT",
     "BEST_SO_FAR",
     "FIRST_VOTER",
     "FUSION",
@@ -43,7 +43,7 @@ __all__ = [
     "plurality",
 ]
 
-FUSION, PLURALITY, BEST_SO_FAR, BEST_LATELY, SOFT = range(5)
+FUSION, PLURALITY, BEST_SO_FAR, BEST_RECENT, SOFT = range(5)
 FIRST_VOTER = 5
 RECENT_DECAY = 0.99  # weight of a voter's earlier answers when the best recent voter is chosen: about 100 trials count
 FREE = np.array([-1, -1])  # leaders: those before each trial
@@ -127,7 +127,7 @@ def count_trials(tally: Counted, right: np.ndarray, leaders: np.ndarray) -> None
         row, so_far, last = right[t], leaders[0], leaders[1]
         if so_far < 0:
             so_far, last = counts[RIGHT, FIRST_VOTER:].argmax(), recent.argmax()
-        row[BEST_SO_FAR], row[BEST_LATELY] = row[FIRST_VOTER + so_far], row[FIRST_VOTER + last]
+        row[BEST_SO_FAR], row[BEST_RECENT] = row[FIRST_VOTER + so_far], row[FIRST_VOTER + last]
         for rival in range(row.size):
             counts[RIGHT, rival] += row[rival]
             counts[WINS, rival] += row[FUSION] > row[rival]
@@ -272,7 +272,7 @@ class Tally:
             "best_voter": (voters[best], FIRST_VOTER + best),
             "best_so_far": (voters[so_far], BEST_SO_FAR),
             "plurality": ("plurality", PLURALITY),
-            "best_lately": (voters[last], BEST_LATELY),
+            "best_recent": (voters[last], BEST_RECENT),
         }
         if self.trials and self.answered[SOFT] == self.trials:
             places["soft_voting"] = "soft voting", SOFT

@@ -47,7 +47,7 @@ from linmax.models.asking import (
     read_share,
 )
 from linmax.models.baselines import (
-    BEST_LATELY,
+    BEST_RECENT,
     BEST_SO_FAR,
     FIRST_VOTER,
     FUSION,
@@ -794,9 +794,9 @@ class FusionState:
         """Return a line for each voter, the largest weight first, or the most accurate if there are no weights."""
         trials = max(1, self.tally.trials)
         right = dict(zip(self.voters, (self.tally.right[FIRST_VOTER:] / trials).tolist(), strict=True))
-        spoke = dict(zip(self.voters, (self.tally.answered[FIRST_VOTER:] / trials).tolist(), strict=True))
+        voted = dict(zip(self.voters, (self.tally.answered[FIRST_VOTER:] / trials).tolist(), strict=True))
         order = list(weights) or sorted(self.voters, key=lambda name: -right[name])
-        return tuple(Voter(name, weights.get(name), right[name], spoke[name]) for name in order)
+        return tuple(Voter(name, weights.get(name), right[name], voted[name]) for name in order)
 
     def side_lines(self, weighted: bool) -> tuple[Side, ...]:
         """Return a line for each value of the side columns, the most frequent first."""
@@ -1408,7 +1408,7 @@ class OnLineFusion:
             "plurality": tally.curve(PLURALITY),
             f"best voter, {voters[tally.leaders[0]]}": tally.curve(FIRST_VOTER + tally.leaders[0]),
             "best voter so far": tally.curve(BEST_SO_FAR),
-            "best voter lately": tally.curve(BEST_LATELY),
+            "best recent voter": tally.curve(BEST_RECENT),
         }
         subtitle = f"{self._fitted.model.learner}, {len(voters)} voters, {len(self._fitted.classes)} classes"
         return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)

@@ -1,13 +1,12 @@
 """Reports of a fusion: plain numbers for programs, and sections for people.
 
 A report is a list of `Section`s of `Line`s, `Grid`s, `Chart`s and `HeatMap`s. Two renderers show them: `_printed` for
-the terminal (rich), which leaves out drawings, and `_page` for the browser (one HTML page).
+the terminal (rich), which omits drawings, and `_page` for the browser (one HTML page).
 """
 
 from __future__ import annotations
 
 import io
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ VERDICT_COLORS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
 STRETCHES = 40  # in which accuracy over time is shown
 CHANGE_ERRORS = 3.5  # standard errors by which a voter's accuracy must have changed to be reported
 MAPPED = 12  # voters whose errors are compared in a heat map
+FEWEST_SPLIT = 50  # trials before and after a change of a voter's accuracy
 PAIRS = 5  # most similar pairs of voters
 WIDE, HIGH = 720, 300  # of a chart
 LEFT, RIGHT, TOP, BOTTOM = 60, 14, 14, 44
@@ -64,13 +64,16 @@ class Bar:
     width: int = BAR
 
 
+Cell = str | Line | Bar
+
+
 @dataclass(frozen=True)
 class Grid:
-    """A table. Columns named in ``numbers`` are set to the right; ``rare`` ones are hidden on a narrow page."""
+    """A table. Columns named in ``numbers`` are aligned right; ``rare`` ones are hidden on a narrow page."""
 
     headings: Sequence[str]
     numbers: Sequence[str]
-    rows: Sequence[Sequence[Line | Bar]]
+    rows: Sequence[Sequence[Cell]]
     rare: Sequence[str] = ()
 
 
@@ -99,7 +102,7 @@ Part = Line | Grid | Chart | HeatMap
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it; ``details`` are for the page only."""
+    """A heading and the parts below it; ``details`` are for the page only."""
 
     title: str
     parts: Sequence[Part]
@@ -107,7 +110,7 @@ class Section:
 
 
 def bar(share: float, width: int = BAR, *, ascii_only: bool = False) -> str:
-    """A bar of this share of the width, in eighths of a character where the terminal has them; hollow if negative.
+    """Draw a bar of this share of the width, in eighths of a character if the terminal has them; hollow if negative.
 
     Examples
     --------
@@ -123,7 +126,7 @@ def bar(share: float, width: int = BAR, *, ascii_only: bool = False) -> str:
 
 
 class _Shown:
-    """Text as rich would print it, without colours."""
+    """Prints as rich does, without colors."""
 
     def __str__(self) -> str:
         from rich.console import Console
@@ -136,7 +139,7 @@ class _Shown:
 
 @dataclass(frozen=True)
 class Change:
-    """A voter whose accuracy changed, about which trial, and its accuracy before and after."""
+    """A voter whose accuracy changed, near which trial, and its accuracy before and after."""
 
     voter: str
     trial: int
@@ -173,9 +176,8 @@ class Details:
 
     @cached_property
     def curves(self) -> dict[str, np.ndarray]:
-        """Share of right answers in each stretch: of the fusion and of what it is compared with."""
-        sizes = np.maximum(np.diff(self.times), 1)
-        right = 1.0 - np.diff(self.mistakes, axis=0) / sizes[:, None]
+        """Share of right answers in each stretch: of the fusion and its baselines."""
+        right = 1.0 - np.diff(self.mistakes, axis=0) / np.maximum(np.diff(self.times), 1)[:, None]
         best = f"best voter, {self.voters[self.leader]}"
         places = {"fusion": FUSION, "plurality": PLURALITY, "best voter so far": BEST_SO_FAR}
         return {name: right[:, place] for name, place in {**places, best: FIRST_VOTER + self.leader}.items()}
@@ -184,22 +186,19 @@ class Details:
     def likeness(self) -> np.ndarray:
         """Correlation of the errors of every two voters, where both voted; nan where that is undefined."""
         votes, labels = self.rows
-        n = len(self.voters)
-        found = np.full((n, n), np.nan)
-        width = min(votes.shape[1], n)
-        spoke = votes[:, :width] >= 0
-        wrong = np.where(spoke, votes[:, :width] != labels[:, None], 0).astype(float)
-        both = spoke.T.astype(float) @ spoke
-        first, joint = wrong.T @ spoke, wrong.T @ wrong
+        table = np.full((len(self.voters), len(self.voters)), np.nan)
+        voted = votes >= 0
+        wrong = ((votes != labels[:, None]) & voted).astype(float)
+        both, joint = voted.T.astype(float) @ voted, wrong.T @ wrong
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean, other = first / both, (first / both).T
-            found[:width, :width] = (joint / both - mean * other) / np.sqrt(mean * (1 - mean) * other * (1 - other))
-        found[~np.isfinite(found)] = np.nan
-        return found
+            mean = (wrong.T @ voted) / both
+            spread = mean * (1 - mean)
+            table[: len(both), : len(both)] = (joint / both - mean * mean.T) / np.sqrt(spread * spread.T)
+        return np.where(np.isfinite(table), table, np.nan)
 
     @cached_property
     def independent(self) -> float | None:
-        """n / (1 + (n - 1) r): to how many independent voters these amount, r the mean correlation of their errors."""
+        """n / (1 + (n - 1) r): the number of independent voters these amount to, r the mean correlation of errors."""
         n = len(self.voters)
         pairs = self.likeness[~np.eye(n, dtype=bool)]
         if n < 2 or not np.isfinite(pairs).any():
@@ -214,23 +213,22 @@ class Details:
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """Voters whose accuracy changed for good at some time, the largest change first."""
-        found = []
-        total = int(self.times[-1])
-        for place, name in enumerate(self.voters):
-            wrong = self.mistakes[:, FIRST_VOTER + place]
-            best: tuple[float, Change] | None = None
-            for cut in range(len(self.times) // 8, len(self.times) - len(self.times) // 8):
-                t = int(self.times[cut])
-                if min(t, total - t) < 50:
-                    continue
-                before, after = wrong[cut] / t, (wrong[-1] - wrong[cut]) / (total - t)
-                share = wrong[-1] / total
-                error = math.sqrt(max(share * (1 - share), 1e-9) * (1 / t + 1 / (total - t)))
-                if best is None or abs(after - before) / error > best[0]:
-                    best = abs(after - before) / error, Change(name, t, 1.0 - before, 1.0 - after)
-            if best is not None and best[0] > CHANGE_ERRORS:
-                found.append(best[1])
-        return tuple(sorted(found, key=lambda change: -abs(change.after - change.before)))
+        edge, total = len(self.times) // 8, int(self.times[-1])
+        places = np.arange(edge, len(self.times) - edge)
+        places = places[np.minimum(self.times[places], total - self.times[places]) >= FEWEST_SPLIT]
+        if not len(places):
+            return ()
+        times, wrong = self.times[places][:, None], self.mistakes[:, FIRST_VOTER:]
+        before, after = wrong[places] / times, (wrong[-1] - wrong[places]) / (total - times)
+        share = wrong[-1] / total
+        errors = np.sqrt(np.maximum(share * (1.0 - share), 1e-9) * (1.0 / times + 1.0 / (total - times)))
+        sizes = np.abs(after - before) / errors
+        changes = [
+            Change(name, int(times[cut, 0]), 1.0 - before[cut, voter], 1.0 - after[cut, voter])
+            for voter, (name, cut) in enumerate(zip(self.voters, sizes.argmax(axis=0).tolist(), strict=True))
+            if sizes[cut, voter] > CHANGE_ERRORS
+        ]
+        return tuple(sorted(changes, key=lambda change: -abs(change.after - change.before)))
 
     def over_time(self) -> Section:
         """Accuracy of the fusion and its baselines over the trials."""
@@ -239,46 +237,39 @@ class Details:
             for name, line in self.curves.items()
         }
         middles = (self.times[1:] + self.times[:-1]) / 2.0
-        about = "accuracy of the fusion and of what it is compared with, over the trials"
+        chart = Chart(middles, smooth, "accuracy of the fusion and its baselines over the trials", "trial")
         note = Line("Share of right answers, smoothed over neighboring stretches of trials.", "dim")
-        return Section("Accuracy over time", [Chart(middles, smooth, about, "trial"), note], details=True)
+        return Section("Accuracy over time", [chart, note], details=True)
 
     def sections(self, order: Sequence[str]) -> Iterator[Section]:
-        """What the page shows beyond the terminal; ``order`` are the voters, the largest weight first."""
+        """Sections for the page only; ``order`` lists the voters, the largest weight first."""
         if self.independent is not None:
             yield self._alike(order)
         if self.panel is not None:
             yield self._enough(self.panel)
-        if not self.changes:
-            parts: list[Part] = [Line("No voter's accuracy has changed beyond what chance explains.")]
-        else:
-            rows = [
-                [Line(c.voter), Line(f"{c.trial:,}"), Line(_percent(c.before)), Line(_percent(c.after))]
-                for c in self.changes[:TABLE_ROWS]
-            ]
-            headings = ["voter", "about trial", "right before", "right after"]
-            parts = [Grid(headings, headings[1:], rows)]
-        yield Section("What changed, and when", parts, details=True)
+        rows = [[c.voter, f"{c.trial:,}", _percent(c.before), _percent(c.after)] for c in self.changes[:TABLE_ROWS]]
+        headings = ["voter", "about trial", "right before", "right after"]
+        none = Line("No voter's accuracy has changed beyond what chance explains.")
+        yield Section("What changed, and when", [Grid(headings, headings[1:], rows) if rows else none], details=True)
 
     def _alike(self, order: Sequence[str]) -> Section:
-        place = {name: i for i, name in enumerate(self.voters)}
-        chosen = [place[name] for name in order[:MAPPED] if name in place]
+        chosen = [self.voters.index(name) for name in order[:MAPPED]]
         upper = np.triu(np.nan_to_num(self.likeness, nan=-2.0), 1) - 3.0 * np.tri(len(self.voters))
         pairs = [np.unravel_index(i, upper.shape) for i in np.argsort(-upper, axis=None)[:PAIRS]]
         rows = [
-            [Line(f"{self.voters[i]} and {self.voters[j]}"), Line(f"{self.likeness[i, j]:.2f}")]
+            [f"{self.voters[i]} and {self.voters[j]}", f"{self.likeness[i, j]:.2f}"]
             for i, j in pairs
             if np.isfinite(self.likeness[i, j])
         ]
         text = (
-            "Voters that err together say the same thing twice. By the mean correlation of their errors the "
+            "Voters that err together add little to each other. By the mean correlation of their errors the "
             f"{len(self.voters)} voters amount to "
         )
         headings = ["most alike", "correlation of errors"]
         parts: list[Part] = [
             Line(text, "", (f"{self.independent:.1f}", "bold"), (" independent ones.", "")),
             Grid(headings, headings[1:], rows),
-            Line(f"Of the heaviest {len(chosen)}; 1 is always together, 0 independent.", "dim"),
+            Line(f"The {len(chosen)} voters of largest weight; 1 means always together, 0 independent.", "dim"),
             HeatMap([self.voters[i] for i in chosen], self.likeness[np.ix_(chosen, chosen)]),
         ]
         return Section("How alike their errors are", parts, details=True)
@@ -293,15 +284,15 @@ class Details:
             f"{panel.trials:,} such trials."
         )
         summary = Line(f"{len(best.voters)} of {len(self.voters)}", "bold", *spans, (reached, ""))
-        sizes, accuracy = [len(line.voters) for line in panel], {"accuracy": [line.accuracy for line in panel]}
         rows, known = [], 0
         for line in panel:
             added, more = ", ".join(line.voters[known:][:VOTERS_NAMED]), len(line.voters) - known - VOTERS_NAMED
             known, style = len(line.voters), "bold" if line is best else ""
             cells = [added + (f" and {more} more" if more > 0 else ""), f"{known}", f"{line.cost:g}"]
             rows.append([Line(cell, style) for cell in (*cells, _percent(line.accuracy))])
-        headings = ["and", "voters", "cost a trial" if self.priced else "calls a trial", "right alone"]
-        chart = Chart(sizes, accuracy, "accuracy by voters", "voters", dots=True)
+        headings = ["and", "voters", "cost a trial" if self.priced else "calls a trial", "right together"]
+        accuracy = {"accuracy": [line.accuracy for line in panel]}
+        chart = Chart([len(line.voters) for line in panel], accuracy, "accuracy by voters", "voters", dots=True)
         return Section("How few are enough", [summary, chart, Grid(headings, headings[1:], rows)], details=True)
 
 
@@ -315,12 +306,12 @@ class Voter:
     name: str
     weight: float | None
     accuracy: float
-    spoke: float
+    voted: float
 
 
 @dataclass(frozen=True)
 class Side:
-    """A value of a side column, the trials in which it held, and each voter's weight where it holds, heaviest first."""
+    """A value of a side column, its trials, and each voter's weight there, the largest first."""
 
     name: str
     trials: int
@@ -337,14 +328,14 @@ class Report(_Shown):
         The fusion and its baselines, on the trials that it learned from, each predicted before its label was seen, and
         on held-out ones.
     voters
-        Heaviest first.
+        The largest weight first.
     normalizations
         Share of the weight under each normalization, when raters were fused.
     sides
         The values of the side columns, the most frequent first; a voter's weight is then its mean over the trials.
     reliability, test_reliability
         Log loss and calibration error: of the newer half of the recent trials, with probabilities fitted to the older
-        half alone, and of the held-out ones (see `linmax.models.calibration`). None of too few trials.
+        half alone, and of the held-out ones (see `linmax.models.calibration`). None for too few trials.
     coverage
         Share of the trials whose label was in the prediction set of each coverage, predicted before it was seen.
     """
@@ -362,9 +353,9 @@ class Report(_Shown):
 
     @property
     def unlabelled(self) -> str:
-        """What voters are trusted by as long as there is no label."""
+        """How voters are weighted as long as there is no label."""
         alike = len(self.voters) > 1 and len({voter.weight for voter in self.voters}) == 1
-        return "this learner needs labels, and trusts all alike" if alike else "voters are trusted as far as they agree"
+        return "this learner needs labels, and weights all alike" if alike else "voters are weighted by how they agree"
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the report as one page that needs nothing else: for the browser, the phone and the printer.
@@ -386,8 +377,8 @@ class Report(_Shown):
             file.write(_page(self).encode())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, ready for JSON."""
-        found: dict[str, Any] = {
+        """Return plain numbers and text, ready for JSON."""
+        figures: dict[str, Any] = {
             "learner": self.learner,
             "trials": self.online.trials,
             "mistakes": self.online.mistakes,
@@ -395,82 +386,75 @@ class Report(_Shown):
             "comparisons": self.online.to_dict(),
         }
         if self.test is not None:
-            found |= {
+            figures |= {
                 "test_trials": self.test.trials,
                 "test_accuracy": self.test.accuracy,
                 "test_comparisons": self.test.to_dict(),
             }
         for key, judged in (("reliability", self.reliability), ("test_reliability", self.test_reliability)):
             if judged is not None:
-                found[key] = judged.to_dict()
-        found["coverage"] = {f"{asked:g}": share for asked, share in self.coverage.items()}
-        found["weights"] = {voter.name: voter.weight for voter in self.voters if voter.weight is not None}
-        found["voters"] = {voter.name: {"accuracy": voter.accuracy, "spoke": voter.spoke} for voter in self.voters}
+                figures[key] = judged.to_dict()
+        figures["coverage"] = {f"{level:g}": share for level, share in self.coverage.items()}
+        figures["weights"] = {voter.name: voter.weight for voter in self.voters if voter.weight is not None}
+        figures["voters"] = {voter.name: {"accuracy": voter.accuracy, "voted": voter.voted} for voter in self.voters}
         if self.normalizations is not None:
-            found["normalizations"] = dict(self.normalizations)
+            figures["normalizations"] = dict(self.normalizations)
         if self.sides:
-            found["by"] = {side.name: {"trials": side.trials, "weights": dict(side.weights)} for side in self.sides}
-        return found
+            figures["by"] = {side.name: {"trials": side.trials, "weights": dict(side.weights)} for side in self.sides}
+        return figures
 
     def sections(self) -> list[Section]:
-        """The report in its order of reading."""
-        found = []
+        """Return the report in reading order."""
         if self.online.trials:
-            learned = f"On-line: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
-            found.append(_compared(learned, "best voter so far", self.learner, self.online))
+            title = f"Online: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
+            sections = [_compared(title, "best voter so far", self.learner, self.online)]
         else:
-            found.append(
-                Section("No label yet", [Line(f"How often the fusion is right is not known; {self.unlabelled}.")])
-            )
+            text = f"How often the fusion is right is not known; {self.unlabelled}."
+            sections = [Section("No label yet", [Line(text)])]
         if self.test is not None:
-            held_out = f"Held out: {_counted(self.test.trials, 'trial')}"
-            found.append(_compared(held_out, "best voter on-line", self.learner, self.test))
+            title = f"Held out: {_counted(self.test.trials, 'trial')}"
+            sections.append(_compared(title, "best voter online", self.learner, self.test))
         if self.details is not None and len(self.details.times) > 2:
-            found.append(self.details.over_time())
+            sections.append(self.details.over_time())
         probabilities = self._probabilities()
         if probabilities.parts:
-            found.append(probabilities)
-        found.append(self._voters())
+            sections.append(probabilities)
+        sections.append(self._voters())
         if any(side.weights for side in self.sides):
-            found.append(self._sides())
+            sections.append(self._sides())
         if self.online.trials or self.test is not None:
             note = Line("An abstention counts as a mistake; ties of plurality go to the first class.", "dim")
-            found[-1] = Section(found[-1].title, [*found[-1].parts, note])
+            sections[-1] = Section(sections[-1].title, [*sections[-1].parts, note])
         if self.details is not None:
-            found += self.details.sections([voter.name for voter in self.voters])
-        return found
+            sections += self.details.sections([voter.name for voter in self.voters])
+        return sections
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         del console
         yield from _printed([section for section in self.sections() if not section.details], options.ascii_only)
 
     def _probabilities(self) -> Section:
-        """How reliable the probabilities and prediction sets are."""
+        """Reliability of the probabilities and prediction sets."""
         parts: list[Part] = []
-        for found, where in ((self.reliability, "Last"), (self.test_reliability, "Held-out")):
-            if found is not None:
-                error, chance = _percent(found.calibration_error), _percent(found.by_chance)
-                parts.append(
-                    Line(
-                        f"{where} {_counted(found.trials, 'trial')}: log loss {found.log_loss:.3f}, calibration error "
-                        f"{error} (about {chance} by chance alone)"
-                    )
+        for judged, where in ((self.reliability, "Last"), (self.test_reliability, "Held-out")):
+            if judged is not None:
+                text = (
+                    f"{where} {_counted(judged.trials, 'trial')}: log loss {judged.log_loss:.3f}, calibration error "
+                    f"{_percent(judged.calibration_error)} (about {_percent(judged.by_chance)} by chance alone)"
                 )
+                parts.append(Line(text))
         if COVERAGE in self.coverage:
-            off = adaptive_coverage(self.online.trials, LEVEL_STEP, 1.0 - COVERAGE)
-            parts.append(
-                Line(
-                    f"Sets for a coverage of {_percent(COVERAGE)} held the label in "
-                    f"{_percent(self.coverage[COVERAGE])} of all trials (never more than "
-                    f"{_percent(min(off, COVERAGE))} off, whatever changes)"
-                )
+            off = min(adaptive_coverage(self.online.trials, LEVEL_STEP, 1.0 - COVERAGE), COVERAGE)
+            text = (
+                f"Sets for a coverage of {_percent(COVERAGE)} held the label in {_percent(self.coverage[COVERAGE])} "
+                f"of all trials (never more than {_percent(off)} off, whatever changes)"
             )
+            parts.append(Line(text))
         shown = self.test_reliability or self.reliability
         if shown is not None and len(shown.bins) > 1:
-            right = {"right": [part.accuracy for part in shown.bins]}
-            about, below = "share of right answers by stated confidence", "stated confidence"
-            x = [part.confidence for part in shown.bins]
-            parts.append(Chart(x, right, about, below, dots=True, square=True))
+            x, right = [part.confidence for part in shown.bins], {"right": [part.accuracy for part in shown.bins]}
+            about = "share of right answers by stated confidence"
+            parts.append(Chart(x, right, about, "stated confidence", dots=True, square=True))
         return Section("Probabilities", parts)
 
     def _voters(self) -> Section:
@@ -478,20 +462,14 @@ class Report(_Shown):
         if not any(voter.weight is not None for voter in self.voters):
             parts.append(Line(f"{self.learner} has no single weight for each voter.", "dim"))
         largest = max((abs(voter.weight or 0.0) for voter in self.voters), default=0.0) or 1.0
-        rows: list[list[Line | Bar]] = []
+        rows: list[list[Cell]] = []
         for voter in self.voters[:TABLE_ROWS]:
-            weight, counted = voter.weight or 0.0, bool(self.online.trials)
-            rows.append(
-                [
-                    Line(voter.name),
-                    Line("" if voter.weight is None else _percent(weight)),
-                    Bar(weight / largest, "cyan" if weight >= 0.0 else "red"),
-                    Line(_percent(voter.accuracy) if counted else ""),
-                    Line(f"{voter.spoke:.0%}".replace("%", " %") if counted else ""),
-                ]
-            )
-        numbers = ["weight", "accuracy", "speaks"]
-        parts.append(Grid(["", "weight", "", "accuracy", "speaks"], numbers, rows, rare=["speaks"]))
+            weight = voter.weight or 0.0
+            drawn = Bar(weight / largest, "cyan" if weight >= 0.0 else "red")
+            counted = [_percent(voter.accuracy), f"{100.0 * voter.voted:.0f} %"] if self.online.trials else ["", ""]
+            rows.append([voter.name, "" if voter.weight is None else _percent(weight), drawn, *counted])
+        numbers = ["weight", "accuracy", "voted"]
+        parts.append(Grid(["", "weight", "", "accuracy", "voted"], numbers, rows, rare=["voted"]))
         parts += _rest(len(self.voters), "more voter", "with less weight")
         if self.normalizations:
             shares = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalizations.items())
@@ -499,57 +477,58 @@ class Report(_Shown):
         return Section("Voters", parts)
 
     def _sides(self) -> Section:
-        rows = []
+        rows: list[list[Cell]] = []
         for side in self.sides[:TABLE_ROWS]:
             largest = ", ".join(f"{name} {_percent(w)}" for name, w in list(side.weights.items())[:VOTERS_NAMED])
-            rows.append([Line(side.name), Line(f"{side.trials:,d}"), Line(largest)])
-        grid = Grid(["", "trials", "heaviest"], ["trials"], rows)
+            rows.append([side.name, f"{side.trials:,d}", largest])
+        grid = Grid(["", "trials", "largest weights"], ["trials"], rows)
         rest = _rest(len(self.sides), "more value", "with fewer trials")
         return Section("Weights by value; those above are their means", [grid, *rest])
 
 
 def _compared(title: str, leading: str, learner: str, comparison: Comparison) -> Section:
-    """The fusion and its baselines, the most accurate first, and a sentence that says which one won."""
+    """Return the fusion and its baselines, the most accurate first, and a sentence that says which one won."""
     rivals = comparison.rivals
-    best, other, recent = rivals["best_voter"], rivals["best_so_far"], rivals["best_lately"]
-    named = {"fusion": f"fusion, {learner}", "best_voter": f"best voter, {best.name}", "plurality": "plurality"}
-    spoken = {"best_voter": f"the best voter ({best.name})", "plurality": "plurality"}
+    best, other, recent = rivals["best_voter"], rivals["best_so_far"], rivals["best_recent"]
+    names = {"best_voter": f"best voter, {best.name}", "plurality": "plurality"}
+    phrases = {"best_voter": f"the best voter ({best.name})"}
     if (best.name, best.wins, best.losses) != (other.name, other.wins, other.losses):
-        named["best_so_far"], spoken["best_so_far"] = leading, f"the {leading}"
+        names["best_so_far"], phrases["best_so_far"] = leading, f"the {leading}"
     if all((recent.wins, recent.losses) != (rival.wins, rival.losses) for rival in (best, other)):
-        named["best_lately"], spoken["best_lately"] = "best voter lately", "the best voter lately"
+        names["best_recent"], phrases["best_recent"] = "best recent voter", "the best recent voter"
     if "soft_voting" in rivals:
-        named["soft_voting"] = spoken["soft_voting"] = "soft voting"
+        names["soft_voting"] = "soft voting"
     if "logit" in rivals:
-        named["logit"] = rivals["logit"].name
-        spoken["logit"] = f"the {named['logit']}".replace(", last", " of the last")
-    rows: list[list[Line | Bar]] = []
-    for key, accuracy in sorted(comparison.accuracy.items(), key=lambda item: -item[1]):
-        if key not in named:
-            continue
-        style, lead = "bold" if key == "fusion" else "", Line("")
-        if key != "fusion":
-            rival = rivals[key]
-            interval = f" ({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})"
-            color = VERDICT_COLORS[rival.verdict]
-            lead = Line(f"{100.0 * rival.difference:+.1f}", color, (interval, "default"))
-        drawn = Bar(accuracy, "cyan" if style else "blue", SHORT_BAR)
-        rows.append([Line(named[key], style), Line(_percent(accuracy), style), drawn, lead])
-    numbers = ("accuracy", "fusion leads by (95 %)")
-    names: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLORS}
-    for key, name in spoken.items():
-        size = f" by {100.0 * abs(rivals[key].difference):.1f} points"
-        names[rivals[key].verdict].append(name if rivals[key].verdict == "unclear" else name + size)
-    clauses = [f"{verdict} {listed(names[verdict])}" for verdict in ("beats", "loses to") if names[verdict]]
-    if names["unclear"]:
-        clauses.append(f"does not differ clearly from {listed(names['unclear'])}")
-    worst = next(verdict for verdict in ("loses to", "unclear", "beats") if names[verdict])
+        names["logit"] = rivals["logit"].name
+        phrases["logit"] = f"the {names['logit']}".replace(", last", " of the last")
+    rows: list[tuple[float, list[Cell]]] = []
+    found: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLORS}
+    for key, name in names.items():
+        rival = rivals[key]
+        interval = f" ({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})"
+        lead = Line(f"{100.0 * rival.difference:+.1f}", VERDICT_COLORS[rival.verdict], (interval, "default"))
+        rows.append((rival.accuracy, [name, _percent(rival.accuracy), Bar(rival.accuracy, "blue", SHORT_BAR), lead]))
+        size = "" if rival.verdict == "unclear" else f" by {100.0 * abs(rival.difference):.1f} points"
+        found[rival.verdict].append(phrases.get(key, name) + size)
+    own = comparison.accuracy["fusion"]
+    first: list[Cell] = [
+        Line(f"fusion, {learner}", "bold"),
+        Line(_percent(own), "bold"),
+        Bar(own, "cyan", SHORT_BAR),
+        "",
+    ]
+    ordered = [row for _, row in sorted([(own, first), *rows], key=lambda row: -row[0])]
+    clauses = [f"{verdict} {listed(found[verdict])}" for verdict in ("beats", "loses to") if found[verdict]]
+    if found["unclear"]:
+        clauses.append(f"does not differ clearly from {listed(found['unclear'])}")
+    worst = next(verdict for verdict in ("loses to", "unclear", "beats") if found[verdict])
     sentence = Line(f"Fusion {', and '.join(clauses)}.", VERDICT_COLORS[worst])
-    return Section(title, [Grid(["", numbers[0], "", numbers[1]], numbers, rows), sentence])
+    numbers = ("accuracy", "fusion leads by (95 %)")
+    return Section(title, [Grid(["", numbers[0], "", numbers[1]], numbers, ordered), sentence])
 
 
 def _rest(count: int, what: str, how: str) -> list[Line]:
-    """A line about rows that are not shown, if there are any."""
+    """Return a line about rows that are not shown, if there are any."""
     left = count - TABLE_ROWS
     return [Line(f"and {_counted(left, what)} {how}", "dim")] if left > 0 else []
 
@@ -580,11 +559,11 @@ class Explanation(_Shown):
         contributions.
     contributions
         Of each voter, largest first, and of the thresholds, which prefer a class regardless of votes. A learner whose
-        score is more than a sum over voters, such as `auto`, also has what they do together.
+        score is more than a sum over voters, such as `auto`, also has the effect of several together.
     votes
-        What each voter said; None abstained.
+        The vote of each voter; None abstained.
     sides
-        The values of the side columns, on which the weights depend; None is missing or was never met.
+        The values of the side columns, on which the weights depend; None is missing or unknown.
     """
 
     winner: Any
@@ -595,7 +574,7 @@ class Explanation(_Shown):
     sides: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and labels."""
+        """Return plain numbers and labels."""
         return {
             "winner": self.winner,
             "runner_up": self.runner_up,
@@ -609,16 +588,16 @@ class Explanation(_Shown):
         del console
         parts: list[Part] = []
         for name, value in self.sides.items():
-            shown = "missing or never met: the voters' own weights" if value is None else str(value)
+            shown = "missing or unknown: the voters' own weights" if value is None else str(value)
             parts.append(Line(f"{name}: {shown}", "dim"))
         largest = max(map(abs, self.contributions.values()), default=0.0) or 1.0
         moved = {name: added for name, added in self.contributions.items() if added}
-        rows: list[list[Line | Bar]] = []
+        rows: list[list[Cell]] = []
         for name, added in moved.items():
             vote, style = self.votes.get(name), "green" if added > 0.0 else "red"
-            cells = [Line(name), Line("" if vote is None else str(vote)), Line(f"{100.0 * added:+.1f} %", style)]
-            rows.append([*cells, Bar(added / largest, style)])
-        parts.append(Grid(["", "says", "adds", ""], ["adds"], rows))
+            amount = Line(f"{100.0 * added:+.1f} %", style)
+            rows.append([name, "" if vote is None else str(vote), amount, Bar(added / largest, style)])
+        parts.append(Grid(["", "vote", "adds", ""], ["adds"], rows))
         silent = len(self.contributions) - len(moved)
         if silent:
             parts.append(Line(f"{silent} abstained or named another class", "dim"))
@@ -653,9 +632,11 @@ def _printed(sections: Iterable[Section], ascii_only: bool) -> Iterator[Renderab
                 yield table
 
 
-def _text(cell: Line | Bar, ascii_only: bool = False) -> Any:
+def _text(cell: Cell, ascii_only: bool = False) -> Any:
     from rich.text import Text
 
+    if isinstance(cell, str):
+        return Text(cell)
     if isinstance(cell, Bar):
         return Text(bar(cell.share, cell.width, ascii_only=ascii_only), cell.style)
     text = Text(*cell.spans[0])
@@ -676,8 +657,8 @@ def _page(report: Report) -> str:
         title = f"The fused jury is right {_percent(shown.accuracy['fusion'])} of the time, on {shown.trials:,} {where}"
     body = "".join(f"<h2>{escape(section.title)}</h2>{_html(section)}" for section in report.sections())
     foot = (
-        f"Learner: {report.learner}. Every trial was predicted before its label was seen, so that these figures are "
-        "about answers that could have been given. Intervals are 95 % (Agresti and Min). Made by linmax."
+        f"Learner: {report.learner}. Every trial was predicted before its label was seen, as in use. "
+        "Intervals are 95 % (Agresti and Min). Made by linmax."
     )
     style = resources.files("linmax.models").joinpath("report.css").read_text(encoding="utf-8")
     return (
@@ -699,8 +680,10 @@ def _html(section: Section) -> str:
     return "".join(found)
 
 
-def _spans(line: Line) -> str:
-    """Text with its styles as classes."""
+def _spans(line: str | Line) -> str:
+    """Return text with its styles as classes."""
+    if isinstance(line, str):
+        return escape(line)
     return "".join(
         f'<span class="{style}">{escape(text)}</span>' if style not in ("", "default") else escape(text)
         for text, style in line.spans
@@ -757,14 +740,11 @@ def line_chart(chart: Chart) -> str:
         ends = across(0.0), down(0.0), across(1.0), down(1.0)
         parts.append('<line class="ideal" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>'.format(*ends))
     for number, line in reversed(list(enumerate(lines.values()))):
-        points = " ".join(f"{across(float(a)):.1f},{down(float(b)):.1f}" for a, b in zip(x, line, strict=True))
-        parts.append(f'<polyline class="line c{number}" points="{points}"/>')
+        points = [(across(float(a)), down(float(b))) for a, b in zip(x, line, strict=True)]
+        path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+        parts.append(f'<polyline class="line c{number}" points="{path}"/>')
         if chart.dots:
-            marks = (
-                f'<circle class="dot c{number}" cx="{p.split(",")[0]}" cy="{p.split(",")[1]}" r="3.5"/>'
-                for p in points.split()
-            )
-            parts += marks
+            parts += [f'<circle class="dot c{number}" cx="{a:.1f}" cy="{b:.1f}" r="3.5"/>' for a, b in points]
     parts.append("</svg>")
     legend = "".join(f'<li><span class="key c{i}"></span>{escape(name)}</li>' for i, name in enumerate(lines))
     return "".join(parts) + (f'<ul class="legend">{legend}</ul>' if len(lines) > 1 else "")

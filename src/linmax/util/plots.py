@@ -132,7 +132,7 @@ def plot_error(
     """
     counts, wrong = _curve("trials", trials), _curve("mistakes", mistakes)
     with _axes(path, title, subtitle, "error so far") as axes:
-        axes.yaxis.get_major_locator().set_params(integer=False)
+        axes.locator_params(axis="y", integer=False)
         axes.yaxis.set_major_formatter("{x:.3g}")
         axes.set_xscale("log")
         axes.plot(counts, wrong / counts, color=COLORS[0], linewidth=1.8)
