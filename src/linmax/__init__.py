@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from linmax.learners.recent_label import recent_label
     from linmax.learners.softmax import robust_softmax, softmax
     from linmax.models import streams
+    from linmax.models.fusion import VoteFusion
     from linmax.models.load import load
     from linmax.models.merge import merge
     from linmax.models.online import Learner
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from linmax.models.streams import stream
     from linmax.models.threshold import LinearThreshold
     from linmax.models.trace import Trace
-    from linmax.models.vote_fusion import VoteFusion
     from linmax.rules.check import check_rule
     from linmax.rules.custom import rule
     from linmax.service.client import AsyncClient, Client
@@ -60,7 +60,7 @@ _HOMES = {
     "LinearMaxClassifier": "models.sklearn",
     "LinearThreshold": "models.threshold",
     "Trace": "models.trace",
-    "VoteFusion": "models.vote_fusion",
+    "VoteFusion": "models.fusion",
     "adversaries": "theory.adversaries",
     "bounds": "bounds",
     "certify": "theory.certificates",

@@ -15,7 +15,7 @@ from linmax import experts, run
 from linmax.data.experts import Experts
 from linmax.engine.engine import Engine, Settings
 from linmax.jit.compiling import JIT
-from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import Model
 
 LEARNERS = [
     "perceptron",
@@ -80,12 +80,12 @@ class Stream:
             self.labels += labels.tolist()
 
 
-def machine_for(learner: Any, stream: Stream) -> ExpertsModel:
+def machine_for(learner: Any, stream: Stream) -> Model:
     first = stream.phases[0][0]
-    return ExpertsModel(learner, first.layout, first.names, Settings(discover=True))
+    return Model(learner, first.layout, first.names, Settings(discover=True))
 
 
-def played(learner: Any, stream: Stream, piece: int = 10**9) -> tuple[ExpertsModel, list[Any]]:
+def played(learner: Any, stream: Stream, piece: int = 10**9) -> tuple[Model, list[Any]]:
     machine, predictions = machine_for(learner, stream), []
     for instances, labels in stream.phases:
         for begin in range(0, len(labels), piece):
@@ -147,7 +147,7 @@ def test_new_classes(learner: str, shape: str) -> None:
     compare(learner, CLASSES[shape])
 
 
-def state_of(machine: ExpertsModel) -> dict[str, Any]:
+def state_of(machine: Model) -> dict[str, Any]:
     return {name: array.copy() for name, array in machine.engine.arrays.items()}
 
 

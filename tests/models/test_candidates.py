@@ -106,7 +106,7 @@ def test_saved_and_by_id(learner: str, tmp_path: Path) -> None:
         ({"candidates": [["a"]]}, "must be hashable"),
         ({"candidates": ["a", "b"], "label": "c"}, "label: 'c' is not among the candidates"),
         ({"candidates": ["a", "b"], "attributes": {"x": 1.0}}, "rate the candidates"),
-        ({"candidates": ["a", "b"], "id": 3}, "leave candidates= out"),
+        ({"candidates": ["a", "b"], "id": 3}, "the instance or the id, not both"),
         ({"candidates": ["a", "b"], "scores": {"r": [1.0]}}, "2 numbers in the order of the classes"),
         ({}, "this learner chooses among candidates"),
     ],

@@ -21,7 +21,7 @@ from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
 from linmax.engine.pools import POOLS
 from linmax.jit.compiling import JIT
-from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import Model
 
 # The weight that a sub-expert starts with is seen by a norm: these depend on how many there are at a trial.
 COUNTING = [
@@ -147,7 +147,7 @@ def _shuffled(named: dict[Any, Any], rng: np.random.Generator, share: float) -> 
     return {names[i]: named[names[i]] for i in rng.permutation(len(names))[:kept]}
 
 
-def assert_same_weights(learner: Learner, machine: ExpertsModel, story: Story) -> None:
+def assert_same_weights(learner: Learner, machine: Model, story: Story) -> None:
     try:
         expected, found = machine.weights.arrays, learner.weights
     except ValueError:  # no single weight vector
@@ -196,10 +196,10 @@ def test_a_learner_is_a_run(text: str, kind: str) -> None:
         assert_same_weights(learner, trace.model, story)
 
 
-def grown(text: str, story: Story) -> tuple[ExpertsModel, list[Any]]:
+def grown(text: str, story: Story) -> tuple[Model, list[Any]]:
     """What a machine predicts that is given the columns and classes as they appear."""
     first = story.arrays(0, 1)
-    machine = ExpertsModel(text, first.layout, first.names, Settings(discover=True, by_votes=True))
+    machine = Model(text, first.layout, first.names, Settings(discover=True, by_votes=True))
     said = []
     for t, label in enumerate(story.labels):
         said += machine.run(story.arrays(t, t + 1), [label], grow=True).predictions.tolist()
@@ -338,7 +338,7 @@ def test_a_fusion_is_a_machine_that_grows(learner: Any) -> None:
         voters = story.names("votes", t + 1)
         instances = replace(story.arrays(t, t + 1), fixed=False)
         if machine is None:
-            machine = ExpertsModel(learner, instances.layout, [], Settings(discover=True, by_votes=True))
+            machine = Model(learner, instances.layout, [], Settings(discover=True, by_votes=True))
         wrong += int(machine.run(instances, [label], grow=True).wrong.sum())
         fusion.partial_fit({name: [instance["votes"].get(name)] for name in voters}, [label])
     assert machine is not None

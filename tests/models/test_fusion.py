@@ -72,15 +72,10 @@ def test_it_is_the_learner_on_the_votes(learner):
     assert fusion.score(more, expected) == 1.0
 
 
-def test_calls_may_be_cut_anywhere():
-    votes, labels = problem(300)
-    whole = VoteFusion("AR-winnow(1.1)", classes=list("abc")).fit(votes, labels)
-    parts = VoteFusion("AR-winnow(1.1)", classes=list("abc"))
-    for begin, end in [(0, 1), (1, 130), (130, 299), (299, 300)]:
-        parts.partial_fit(votes[begin:end], labels[begin:end])
-    np.testing.assert_array_equal(whole.decision_function(votes), parts.decision_function(votes))
-    for name, array in whole._state.tally.arrays.items():
-        np.testing.assert_array_equal(array, parts._state.tally.arrays[name])
+def test_a_label_is_not_known_before_its_trial():
+    fusion = VoteFusion("perceptron").partial_fit([["b", "b"], ["b", "b"]], ["a", "b"])
+    assert fusion.classes_.tolist() == ["a", "b"]
+    assert fusion._fitted.tally.mistakes(0) == 2  # nothing is known, then a alone
 
 
 def test_fit_forgets():

@@ -23,7 +23,7 @@ from linmax.engine.one_trial.one_rule import OneRuleTrialT
 from linmax.engine.one_trial.path import REFUSED, SPACE
 from linmax.engine.one_trial.with_techniques import TechniquesTrialT
 from linmax.jit.compiling import JIT
-from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import Model
 
 PLAIN = ["perceptron", "winnow(1.3)", "balanced-winnow(1.3)", "alma(2.5, alpha=0.9)", "p-norm(3)"]
 
@@ -51,7 +51,7 @@ def test_the_same_as_a_machine(text: str, shape: str) -> None:
     stream = Stream(2, *SHAPES[shape], size=30)
     learner = Learner(text, classes=range(3))
     first = sparsely(stream.phases[0][0])
-    machine = ExpertsModel(text, first.layout, range(3), Settings(discover=False))
+    machine = Model(text, first.layout, range(3), Settings(discover=False))
     predictions: list[Any] = []
     for instances, labels in stream.phases:
         predictions += machine.run(sparsely(instances), labels, grow=True).predictions.tolist()

@@ -134,17 +134,6 @@ def test_every_face_and_cut(learner: str) -> None:
         )
 
 
-def test_recent_trials_do_not_depend_on_the_cut() -> None:
-    votes, labels = crowd(60, [0.9, 0.6, 0.5])
-    names = np.array(["d", "a", "c", "b"])
-    whole, pieces = VoteFusion("perceptron").fit(names[votes], names[labels]), VoteFusion("perceptron")
-    for t in range(60):
-        pieces.partial_fit(names[votes[t : t + 1]], names[labels[t : t + 1]])
-    for found, expected in zip(pieces._state.recent.rows(), whole._state.recent.rows(), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    assert pieces.classes_.tolist() == whole.classes_.tolist() == ["a", "b", "c", "d"]
-
-
 def test_voters_and_classes_that_only_unlabelled_rows_name() -> None:
     fusion = VoteFusion()
     for t in range(40):

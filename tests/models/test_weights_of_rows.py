@@ -34,11 +34,6 @@ def taught(learner: str, weights: np.ndarray | None, rows: int = 4096) -> Stream
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_a_weight_of_one_gives_the_same_bits_as_none(learner: str) -> None:
-    assert arrays_of(taught(learner, np.ones(150))) == arrays_of(taught(learner, None))
-
-
-@pytest.mark.parametrize("learner", LEARNERS)
 def test_how_rows_are_cut_does_not_matter(learner: str) -> None:
     assert arrays_of(taught(learner, WEIGHTS, rows=7)) == arrays_of(taught(learner, WEIGHTS))
 

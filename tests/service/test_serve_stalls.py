@@ -9,7 +9,7 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
 from local import Local
 
-from linmax.models.columns import Columns
+from linmax.models.weights import Columns
 from linmax.service import probing, weights
 from linmax.service.schemas import BodyReader, LearnBody
 

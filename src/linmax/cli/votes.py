@@ -345,12 +345,7 @@ def one_table(
 
 def as_ballots(voters: Mapping[str, Sequence[Any]], sides: Mapping[str, Sequence[Any]], rows: np.ndarray) -> Any:
     """These rows of votes, with the side columns to their right, as a fusion takes them."""
-    import numpy as np
-
-    from linmax.data.votes import ballots_of
-
-    columns = [objects(column)[rows] for column in (*voters.values(), *sides.values())]
-    return ballots_of(np.column_stack(columns), (*voters, *sides))
+    return {name: objects(column)[rows] for name, column in {**voters, **sides}.items()}
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:

@@ -15,7 +15,7 @@ from linmax.cluster.differences import State
 from linmax.cluster.fit import refuse_custom_rules
 from linmax.data.experts import Experts
 from linmax.engine.notation import as_learners
-from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import Model
 from linmax.models.run import run
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of
@@ -121,7 +121,7 @@ def sweep(
     found: list[Any] = []
     for learner, result in zip(described, results, strict=True):
         if isinstance(result, Ran):
-            model = ExpertsModel.from_state(*result.state)
+            model = Model.from_state(*result.state)
             model.learner = learner
             found.append(Trace(model, result.predictions, result.wrong, result.changed, seen=data))
         elif isinstance(result, str):

@@ -28,7 +28,7 @@ class Layout:
         return 1 + self.dense + self.sparse if self.constant or self.dense or self.sparse else 0
 
     def holds(self, other: Layout) -> bool:
-        """Whether instances of the other layout fit into this one, with its last columns silent."""
+        """Return whether instances of the other layout fit into this one, with its last columns silent."""
         return (
             other.voters <= self.voters
             and other.raters <= self.raters
@@ -41,8 +41,8 @@ class Layout:
 
     def __str__(self) -> str:
         parts = [f"{self.voters} voters", f"{self.raters} raters", f"{self.dense + self.sparse} attributes"]
-        told = ", ".join(map(repr, self.names[:5])) + (", ..." if len(self.names) > 5 else "")
-        parts[2] += f" ({told})" if self.names else ""
+        shown = ", ".join(map(repr, self.names[:5])) + (", ..." if len(self.names) > 5 else "")
+        parts[2] += f" ({shown})" if self.names else ""
         return ", ".join(parts) + (" and thresholds" if self.constant else " and no thresholds")
 
 
@@ -92,7 +92,7 @@ def attributes_of(instances: Instances, t: int) -> Instances:
 
 
 def widen(instances: Instances, layout: Layout, k: int) -> Instances:
-    """The same instances in a layout with more columns on the right of each block and more classes, all of them silent.
+    """Widen instances to a layout with more columns on the right of each block and more classes, all of them silent.
 
     Negated voters have their own columns, so a sign stays with its column.
     """
@@ -119,7 +119,7 @@ def widen(instances: Instances, layout: Layout, k: int) -> Instances:
 
 
 def without(instances: Instances, columns: int) -> Instances:
-    """The same without the sparse attributes from this column on."""
+    """Drop the sparse attributes from this column on."""
     kept = instances.indices < columns
     before = np.concatenate([[0], np.cumsum(kept)])
     return instances._replace(
@@ -144,7 +144,7 @@ def concatenate(first: Instances, second: Instances) -> Instances:
 
 
 def repeated(instance: Instances, times: int) -> Instances:
-    """One trial so many times."""
+    """Repeat one trial."""
     none = not instance.indptr.size
     return instance._replace(
         votes=np.repeat(instance.votes, times, axis=0),

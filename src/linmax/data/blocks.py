@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.data.distinct import distinct_of
 from linmax.data.features import pack
 from linmax.util.checks import finite, refuse_masked
 from linmax.util.lazy import LazyModule
@@ -29,7 +28,6 @@ __all__ = [
     "missing",
     "read_attributes",
     "read_scores",
-    "read_votes",
     "scaled",
     "split_voters",
 ]
@@ -65,8 +63,8 @@ def copies_for(
     held = np.array([-2 if value is None else place[value] for value in column], np.int32)
     sides = np.repeat(np.arange(-1, len(values)), codes.shape[1])
     wide = copied(codes, np.tile(np.arange(codes.shape[1]), 1 + len(values)), (sides < 0) | (held[:, None] == sides))
-    told = tuple(f"{name} | {value}" for value in values for name in names)
-    return wide, np.append(signs, np.full(len(told), COPY)), names + told, values
+    copies = tuple(f"{name} | {value}" for value in values for name in names)
+    return wide, np.append(signs, np.full(len(copies), COPY)), names + copies, values
 
 
 def copied(codes: np.ndarray, voters: np.ndarray, holds: np.ndarray) -> np.ndarray:
@@ -96,92 +94,15 @@ def distinct_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def missing(value: Any) -> bool:
-    """Whether a value is missing: None, nan, masked, or pandas' NA."""
+    """Return whether a value is missing: None, nan, masked, or pandas' NA."""
     return value is None or value is np.ma.masked or type(value).__name__ == "NAType" or value != value
 
 
 def silent_votes(abstain: Any) -> Collection[Any]:
-    """What ``abstain`` names: one label that means abstention, a set of them, or none."""
+    """Return the labels that ``abstain`` names: one, a set of them, or none."""
     if isinstance(abstain, (set, frozenset)):
         return abstain
     return () if abstain is None else (abstain,)
-
-
-def read_votes(
-    votes: Any, size: int, names: tuple[Any, ...] | None, abstain: Any
-) -> tuple[np.ndarray, tuple[Any, ...], tuple[str, ...]]:
-    """Codes (-1 = abstains), the classes they stand for and the voters' names."""
-    if votes is None:
-        return np.zeros((size, 0), np.int32), names or (), ()
-    columns = tuple(str(c) for c in votes.columns) if hasattr(votes, "columns") else None
-    if isinstance(votes, np.ma.MaskedArray):
-        objects = np.array(votes.data, dtype=object)
-        objects[np.ma.getmaskarray(votes)] = None
-        votes = objects
-    table = (
-        votes.to_numpy()
-        if hasattr(votes, "to_numpy")
-        else np.asarray(votes)
-        if isinstance(votes, np.ndarray)
-        else _table(votes)
-    )
-    if table.ndim != 2:
-        raise ValueError(f"votes must be (trials, voters), got shape {table.shape}; one voter is votes.reshape(-1, 1)")
-    if columns is None:
-        columns = tuple(str(i) for i in range(table.shape[1]))
-    if table.dtype.kind in "iubUS" or (table.dtype.kind == "f" and not np.isnan(table).any()):
-        distinct, places = distinct_of(table)
-        met, codes = distinct.tolist(), places.astype(np.int32)
-    else:
-        flat = [None if missing(v) else v for v in table.ravel().tolist()]
-        try:
-            met = sorted({v for v in flat if v is not None})
-        except TypeError:  # no order; or no class at all
-            _refuse_unhashable(flat, columns)
-            met = list(dict.fromkeys(v for v in flat if v is not None))
-        place = {name: i for i, name in enumerate(met)}
-        codes = np.array([-1 if v is None else place[v] for v in flat], np.int32).reshape(table.shape)
-    silent = {vote for vote in ("", *silent_votes(abstain)) if vote in met}
-    for vote in silent:
-        codes[codes == met.index(vote)] = -1
-    order = names or tuple(name for name in met if name not in silent)
-    place = {name: i for i, name in enumerate(order)}
-    unknown = [name for i, name in enumerate(met) if name not in place and (codes == i).any()]
-    if unknown:
-        t, i = np.argwhere(codes == met.index(unknown[0]))[0]
-        raise ValueError(
-            f"votes: voter {columns[i]!r} voted for {unknown[0]!r} at trial {t}, which is not among "
-            f"classes={list(order)!r}; add it, or name it with abstain="
-        )
-    return np.array([*(place.get(name, -1) for name in met), -1], np.int32)[codes], order, columns
-
-
-def _refuse_unhashable(flat: list[Any], columns: Sequence[str]) -> None:
-    for i, vote in enumerate(flat):
-        try:
-            hash(vote)
-        except TypeError:
-            t, voter = divmod(i, len(columns))
-            raise TypeError(
-                f"votes: {vote!r} at trial {t}, voter {columns[voter]}, is not hashable; a vote is one class: text, a "
-                "number or a tuple"
-            ) from None
-
-
-def _table(rows: Any) -> np.ndarray:
-    """Nested lists as an array of objects, so that labels keep their types."""
-    rows = [row if isinstance(row, str) or not isinstance(row, Iterable) else list(row) for row in rows]
-    bad = next((t for t, row in enumerate(rows) if not isinstance(row, list) or len(row) != len(rows[0])), None)
-    if bad is not None:
-        raise ValueError(
-            f"votes must be (trials, voters), every row a list of the same length, got {rows[bad]!r} at trial {bad}; "
-            "one voter is [[vote], [vote], ...]"
-        )
-    table = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
-    for t, row in enumerate(rows):
-        for i, vote in enumerate(row):
-            table[t, i] = vote
-    return table
 
 
 def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
@@ -194,7 +115,7 @@ def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:
         raise ValueError(f"{name} must be {wanted}, got rows of different lengths; make them equally long") from None
     if array.dtype.kind not in "fiub":
         try:
-            array = np.asarray(array if hasattr(block, "to_numpy") else block, dtype=object)  # numbers beside text
+            array = np.asarray(array if hasattr(block, "to_numpy") else block, dtype=object)  # numbers and text
             if any(isinstance(v, (str, bytes)) for v in array.ravel()):
                 raise TypeError
             array = array.astype(float)
@@ -323,8 +244,8 @@ def split_voters(
                 columns.append((f"{voter_names[i]}:{names[c]}", codes[:, i] == c))
             else:
                 dense.append((f"rater {i - voters}:{names[c]}", ratings[:, i - voters, c]))
-    told = (tuple(name for name, _ in dense), tuple(name for name, _ in columns))
+    names_of = (tuple(name for name, _ in dense), tuple(name for name, _ in columns))
     block = np.column_stack([column for _, column in dense]) if dense else np.zeros((size, 0))
     if not columns:
-        return block, None, told
-    return block, sparse.csr_array(np.column_stack([column for _, column in columns]).astype(float)), told
+        return block, None, names_of
+    return block, sparse.csr_array(np.column_stack([column for _, column in columns]).astype(float)), names_of

@@ -16,7 +16,7 @@ MANY_VALUES = 131_072  # values from which on a compiled loop is worth while
 
 @kernel(int64(int64[::1], int64, int32[::1]))
 def place_few(values: np.ndarray, lowest: int, places: np.ndarray) -> int:
-    """How far each value is above the lowest; returns which such places are taken, as bits, 0 if some do not fit."""
+    """Write how far each value is above the lowest; return which places are taken, as bits, 0 if some do not fit."""
     taken, together = 0, 0
     for t in range(values.size):  # a loop of vectors
         place = values[t] - lowest

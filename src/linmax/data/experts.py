@@ -23,10 +23,10 @@ from linmax.data.blocks import (
     length_of,
     read_attributes,
     read_scores,
-    read_votes,
     scaled,
     split_voters,
 )
+from linmax.data.votes import read_votes
 from linmax.util.checks import boolean
 from linmax.util.lazy import LazyModule
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["Experts", "experts"]
+__all__ = ["Experts", "experts", "experts_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,8 +242,8 @@ def experts(
     if not sizes:
         raise ValueError("experts() needs votes, scores or attributes; got none of them")
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name} has {size}" for name, size in sizes.items())
-        raise ValueError(f"votes, scores and attributes must have one row per trial, but {told}")
+        given = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise ValueError(f"votes, scores and attributes must have one row per trial, but {given}")
     size = next(iter(sizes.values()))
     names = None if classes is None else distinct_classes(classes)
     codes, names_met, voter_names = read_votes(votes, size, names, abstain)
@@ -288,3 +288,15 @@ def experts(
         vocabulary,
         values,
     )
+
+
+def experts_of(
+    codes: np.ndarray, names: Sequence[Any], voter_names: Sequence[str], fixed: bool = True, thresholds: bool = True
+) -> Experts:
+    """Return instances of votes that are places in ``names`` already."""
+    size, voters = codes.shape
+    none = np.zeros((size, 0))
+    scale = Scale(np.ones(0), np.ones(0))
+    codes, signs, constant = np.ascontiguousarray(codes, np.int32), np.ones(voters), 1.0 if thresholds else 0.0
+    block = np.zeros((size, 0, 0))
+    return Experts(codes, signs, block, none, None, constant, tuple(names), fixed, scale, tuple(voter_names), (), None)

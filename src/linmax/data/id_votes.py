@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Container, Hashable, Mapping, Sequence
 
-import numpy as np
-
 from linmax.data.blocks import missing
 from linmax.data.matching import ROWS_OF_IDS
 
@@ -16,16 +14,16 @@ __all__ = ["IdWatch"]
 class IdWatch:
     """Counts in how many trials on end each voter named a class that was new and not the label.
 
-    Only trials with such votes need be shown. A voter is told of once; what was learned stays as it is.
+    Only trials with such votes need be shown. There is one warning for a voter; what was learned does not change.
 
     Examples
     --------
     >>> watch = IdWatch()
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     for trial in range(25):
     ...         watch.see(trial, {"ann": "yes", "row": trial}, {"yes", "no"}, "yes")
-    >>> [str(warning.message)[:46] for warning in told]
+    >>> [str(warning.message)[:46] for warning in caught]
     ["votes: 'row' named a class never met before in"]
     """
 
@@ -52,12 +50,12 @@ class IdWatch:
     def see_rows(
         self,
         trial: int,
-        table: np.ndarray,
+        rows: Sequence[Sequence[Hashable]],
         voters: Sequence[Hashable],
         labels: Sequence[Hashable],
         known: set[Hashable],
     ) -> None:
         """Meet some trials, from number ``trial`` on; to ``known`` is added what they name."""
-        for t, (row, label) in enumerate(zip(table.tolist(), labels, strict=True)):
+        for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
             self.see(trial + t, dict(zip(voters, row, strict=True)), known, label)
             known.update(row, [label])

@@ -32,7 +32,7 @@ def label_array(labels: Any) -> np.ndarray:
         return np.asarray(labels, dtype=object)
     array = np.empty(len(labels), dtype=object)
     for t, name in enumerate(labels):
-        array[t] = name  # one by one: numpy would take a tuple apart
+        array[t] = name  # one by one: numpy would unpack a tuple
     return array
 
 
@@ -65,7 +65,7 @@ def refuse_wide(name: str, value: Any) -> None:
 
 
 def no_label(label: Any) -> bool:
-    """Whether it means that there is no label yet: None, nan, pandas' NA or text that is empty but for spaces."""
+    """Return whether there is no label yet: None, nan, pandas' NA or text that is empty but for spaces."""
     return missing(label) or (isinstance(label, str) and not label.strip())
 
 

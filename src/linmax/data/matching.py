@@ -10,14 +10,12 @@ import re
 import string
 import warnings
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
-from linmax.data.blocks import missing, silent_votes
-from linmax.data.distinct import distinct_of
+from linmax.data.blocks import silent_votes
 from linmax.data.labels import labels_with_gaps, refuse_wide
 from linmax.data.votes import Ballots
 
@@ -40,7 +38,7 @@ NUMBER_TYPES = (int, float, np.integer, np.floating)
 
 
 def written(value: Any) -> str | None:
-    """How a label looks when only its looks matter: 1, 1.0, "1" and " 1.0" alike; None for what has no such form."""
+    """Return a label in its plainest spelling: 1, 1.0, "1" and " 1.0" alike; None for what has no such form."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     if isinstance(value, (int, np.integer)):
@@ -55,7 +53,7 @@ def written(value: Any) -> str | None:
 
 
 def matched(ballots: Ballots, known: Collection[Any], abstain: Any = None, *, learning: bool = True) -> Ballots:
-    """The votes as they are meant, given the labels and classes that are known; a warning tells what was matched.
+    """Return the votes as they are meant, given the labels and classes that are known; warn of what was matched.
 
     Examples
     --------
@@ -63,20 +61,19 @@ def matched(ballots: Ballots, known: Collection[Any], abstain: Any = None, *, le
     >>> from linmax.data.votes import read_ballots
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     matched(read_ballots([["1.0", "2"], [None, "1"]]), [1, 2]).table.tolist()
-    [[1, 2], [None, 1]]
+    ...     matched(read_ballots([["1.0", "2"], [None, "1"]]), [1, 2]).named
+    [1, 2]
     """
     if ballots.scored:
         return ballots
-    voted = _distinct(ballots, abstain)
-    if "" in voted:  # an empty field
-        ballots, voted = _replaced(ballots, {"": None}), voted - {""}
+    ballots = ballots.without(silent_votes(abstain))
+    voted = set(ballots.named)
     strange = voted - set(known)
     if strange and (learning or known):
         _refuse_probabilities(ballots, strange, known)
         _refuse_no_vote(strange, known or voted)
     if strange and learning:
-        _refuse_ids(ballots, *((strange, known) if known else (_named_once(ballots.table), ())))
+        _refuse_ids(ballots, *((strange, known) if known else (_named_once(ballots), ())))
     if not known:  # votes alone
         return ballots
     found = _alike(strange, known)
@@ -84,12 +81,17 @@ def matched(ballots: Ballots, known: Collection[Any], abstain: Any = None, *, le
         _tell(found)
     elif strange:
         refuse_kinds(voted, known)
-    whole = {name: name for name in known if type(name) is int}
-    found |= {vote: whole[vote] for vote in voted if type(vote) in (float, bool) and vote in whole}  # 1.0 beside a gap
-    return _replaced(ballots, found) if found else ballots
+    whole = {name: name for name in known if type(name) is int}  # 1.0 in a column with gaps
+    found |= {vote: whole[vote] for vote in voted if type(vote) in (float, bool) and vote in whole}
+    return ballots.renamed(found) if found else ballots
 
 
-def tell_strangers(ballots: Ballots, labels: Collection[Any], abstain: Any = None) -> None:
+def _of_columns(ballots: Ballots) -> list[set[Any]]:
+    """Return what each voter votes for."""
+    return [{ballots.named[c] for c in np.unique(column).tolist() if c >= 0} for column in ballots.codes.T]
+
+
+def tell_strangers(ballots: Ballots, labels: Collection[Any]) -> None:
     """Refuse votes of which none is ever a label, and warn of single columns of this kind; ``labels`` are not few.
 
     Examples
@@ -100,7 +102,7 @@ def tell_strangers(ballots: Ballots, labels: Collection[Any], abstain: Any = Non
     ValueError: votes: no vote is ever a label; votes are such as 'No', and labels such as 'no'. Write them alike
     """
     met = set(labels)
-    said = [{vote for vote in set(column) if _counts(vote, abstain)} for column in ballots.table.T.tolist()]
+    said = _of_columns(ballots)
     strangers = [i for i, votes in enumerate(said) if votes and not votes & met]
     if strangers and len(strangers) == sum(map(bool, said)):
         vote, label = min(set().union(*said), key=str), min(met, key=str)
@@ -114,14 +116,16 @@ def tell_strangers(ballots: Ballots, labels: Collection[Any], abstain: Any = Non
     strangers = [i for i in strangers if not near.keys() & said[i]]
     if not strangers:
         return
-    names = [_column(ballots, i) for i in strangers]
-    told = f"column {names[0]} never names a label, but {min(said[strangers[0]], key=str)!r}, say"
-    told += f" (nor {'do' if len(names) > 2 else 'does'} {', '.join(names[1:])})" if len(names) > 1 else ""
-    warnings.warn(f"votes: {told}; leave it out if it is no voter, or pass it as by= if it is a subject", stacklevel=4)
+    names = [ballots.column(i) for i in strangers]
+    message = f"column {names[0]} never names a label, but {min(said[strangers[0]], key=str)!r}, say"
+    message += f" (nor {'do' if len(names) > 2 else 'does'} {', '.join(names[1:])})" if len(names) > 1 else ""
+    warnings.warn(
+        f"votes: {message}; leave it out if it is no voter, or pass it as by= if it is a subject", stacklevel=4
+    )
 
 
 def near_misses(strange: Collection[Any], known: Collection[Any]) -> dict[str, str]:
-    """Those that are a known class but for case and what stands around it, and that class; none where classes are so.
+    """Return names that differ from a known class in case or surrounding punctuation only, and that class.
 
     Examples
     --------
@@ -138,8 +142,10 @@ def near_misses(strange: Collection[Any], known: Collection[Any]) -> dict[str, s
 def _tell_near(near: Mapping[str, str]) -> None:
     vote, others = min(near), len(near) - 1
     more = f", as are {others} others" if others > 1 else ", as is another" if others else ""
-    told = f"votes: {vote!r} is never a label, but {near[vote]!r} is, from which it differs in case or punctuation only"
-    warnings.warn(f"{told}{more}; write votes and labels alike, or they are classes of their own", stacklevel=5)
+    message = (
+        f"votes: {vote!r} is never a label, but {near[vote]!r} is, from which it differs in case or punctuation only"
+    )
+    warnings.warn(f"{message}{more}; write votes and labels alike, or they are classes of their own", stacklevel=5)
 
 
 def _bare(text: str) -> str:
@@ -147,13 +153,13 @@ def _bare(text: str) -> str:
 
 
 def labels_meant(labels: np.ndarray, known: Collection[Any]) -> np.ndarray:
-    """Labels as they are meant, given the classes that votes have named; a warning tells what was matched."""
+    """Labels as they are meant, given the classes that votes have named; warn of what was matched."""
     found = as_meant(labels_with_gaps(labels)[0], known) if known else {}
     return np.array([found.get(label, label) for label in labels.tolist()], dtype=object) if found else labels
 
 
 def _alike(strange: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
-    """Those that are a known class written otherwise, and how it is written.
+    """Return names that are a known class in another spelling, and its known spelling.
 
     Where all classes are whole numbers, so is a class that is not yet known.
     """
@@ -165,40 +171,6 @@ def _alike(strange: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
             looks = {name: str(written(name)) for name in rest if not isinstance(name, bool)}
             found |= {name: kind(text) for name, text in looks.items() if WHOLE.fullmatch(text)}
     return found
-
-
-def _counts(vote: Any, abstain: Any) -> bool:
-    """Whether a vote is none that abstains."""
-    return not missing(vote) and vote not in silent_votes(abstain)
-
-
-def _column(ballots: Ballots, i: int) -> str:
-    """How a column is called."""
-    return f"{ballots.names[i]!r}" if ballots.names is not None else f"{i}"
-
-
-def _distinct(ballots: Ballots, abstain: Any) -> set[Any]:
-    """What is voted for."""
-    table = ballots.table
-    if table.dtype.kind in "iufb":
-        table = distinct_of(table)[0]
-    try:
-        found = set(table.ravel().tolist())
-    except TypeError:
-        rows = ballots.table.tolist()
-        t, i = next((t, i) for t, row in enumerate(rows) for i, vote in enumerate(row) if vote.__hash__ is None)
-        raise TypeError(
-            f"votes: {rows[t][i]!r} at trial {t}, voter {_column(ballots, i)}, is not hashable; a vote is one class: "
-            "text, a number or a tuple"
-        ) from None
-    return {vote for vote in found if _counts(vote, abstain)}
-
-
-def _replaced(ballots: Ballots, found: Mapping[Any, Any]) -> Ballots:
-    table = np.empty(ballots.table.shape, dtype=object)
-    for t, row in enumerate(ballots.table.tolist()):
-        table[t] = [found.get(vote, vote) for vote in row]
-    return replace(ballots, table=table)
 
 
 def _tell(found: Mapping[Any, Any]) -> None:
@@ -217,10 +189,11 @@ def _refuse_probabilities(ballots: Ballots, strange: Collection[Any], known: Col
     broken = {vote for vote in strange if _is_broken(vote)}
     if not broken or any(map(_is_broken, known)):
         return
-    rows = ballots.table.tolist()
-    t, i = next((t, i) for t, row in enumerate(rows) for i, vote in enumerate(row) if vote in broken)
+    codes = [c for c, vote in enumerate(ballots.named) if vote in broken]
+    t, i = np.argwhere(np.isin(ballots.codes, codes))[0].tolist()
+    vote = ballots.named[ballots.codes[t, i]]
     raise ValueError(
-        f"votes: {rows[t][i]!r} at trial {t}, voter {_column(ballots, i)}, is never a label. Probabilities and scores "
+        f"votes: {vote!r} at trial {t}, voter {ballots.column(i)}, is never a label. Probabilities and scores "
         "are (trials, raters, classes) numbers: for two classes np.stack([1 - p, p], axis=2), where p is what you gave"
     )
 
@@ -235,26 +208,27 @@ def _refuse_no_vote(strange: Collection[Any], known: Collection[Any]) -> None:
         )
 
 
-def _named_once(table: np.ndarray) -> set[Any]:
-    """What only one voter ever names."""
-    named = Counter(vote for column in table.T for vote in set(column.tolist()) if isinstance(vote, Hashable))
-    return {vote for vote, voters in named.items() if voters == 1}
+def _named_once(ballots: Ballots) -> set[Any]:
+    """Return what only one voter ever names."""
+    voters = Counter(vote for votes in _of_columns(ballots) for vote in votes)
+    return {vote for vote, count in voters.items() if count == 1}
 
 
 def _refuse_ids(ballots: Ballots, strange: Collection[Any], labels: Collection[Any]) -> None:
-    """A column with another value in every row, few of them a label; none, where labels are as many as rows."""
-    if len(ballots) < ROWS_OF_IDS:
+    """Refuse a column with another value in every row, few of them a label; none, where labels are as many as rows."""
+    size = len(ballots)
+    if size < ROWS_OF_IDS:
         return
-    for i in range(ballots.table.shape[1]):
-        column: Sequence[Any] = ballots.table[:, i].tolist()
-        if len(set(column)) < len(column):
+    columns = _of_columns(ballots)
+    for i, votes in enumerate(columns):
+        if len(votes) < size:
             continue
-        others = labels or {vote for one in np.delete(ballots.table, i, axis=1).T.tolist() for vote in set(one)}
-        outside = len(set(strange).intersection(column)) / len(column)
-        if outside == 1.0 or (outside > 0.5 and len(others) <= len(column) / 2):
-            one = next(vote for vote in column if vote in strange)
+        others = labels or set().union(*columns[:i], *columns[i + 1 :])
+        outside = len(votes.intersection(strange)) / size
+        if outside == 1.0 or (outside > 0.5 and len(others) <= size / 2):
+            one = next(ballots.named[c] for c in ballots.codes[:, i].tolist() if ballots.named[c] in strange)
             raise ValueError(
-                f"votes: column {_column(ballots, i)} has another value in every row, such as {one!r}, which is "
+                f"votes: column {ballots.column(i)} has another value in every row, such as {one!r}, which is "
                 "never a label; it is no voter: leave it out"
             )
 
@@ -270,12 +244,12 @@ def refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
     """
     if not votes or not known:
         return
-    for one, other, told in ((str, NUMBER_TYPES, "text"), (NUMBER_TYPES, str, "numbers")):
+    for one, other, kind in ((str, NUMBER_TYPES, "text"), (NUMBER_TYPES, str, "numbers")):
         if all(isinstance(vote, one) for vote in votes) and all(isinstance(name, other) for name in known):
             vote, name = min(votes, key=str), next(iter(known))
-            told = "truth values" if isinstance(vote, bool) else told
+            kind = "truth values" if isinstance(vote, bool) else kind
             raise ValueError(
-                f"votes are {told}, such as {vote!r}, and labels are not, such as {name!r}; give votes and labels alike"
+                f"votes are {kind}, such as {vote!r}, and labels are not, such as {name!r}; give votes and labels alike"
             )
 
 
@@ -283,7 +257,7 @@ def refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
 
 
 def as_meant(named: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
-    """Of the classes ``named`` at one trial those that are a known one written otherwise, and that one; with a warning.
+    """Return names at one trial that are a known class in another spelling, and that class; warn of them.
 
     Examples
     --------
@@ -298,8 +272,8 @@ def as_meant(named: Collection[Any], known: Collection[Any]) -> dict[Any, Any]:
         return {}
     found = _alike(strange, known)
     for name, label in found.items():
-        told = f"{name!r} is taken for the class {label!r}; write classes alike in votes, scores and labels"
-        warnings.warn(told, stacklevel=4)
+        message = f"{name!r} is taken for the class {label!r}; write classes alike in votes, scores and labels"
+        warnings.warn(message, stacklevel=4)
     return found
 
 
@@ -326,10 +300,10 @@ def check_meant(votes: Mapping[Any, Any], known: Collection[Any]) -> None:
         return
     silent = next((voter for voter, vote in strange.items() if _is_minus_one(vote)), None)
     if silent is not None and all(isinstance(name, int) and not isinstance(name, bool) and name >= 0 for name in known):
-        told = f"votes: -1 of {silent!r} is no label so far; leave the voter out, or give None, if it means no vote"
-        if set(known) != {1}:  # beside which -1 is a likely class
-            raise ValueError(f"{told}, and pass classes= if it is one")
-        warnings.warn(told, stacklevel=4)
+        message = f"votes: -1 of {silent!r} is no label so far; leave the voter out, or give None, if it means no vote"
+        if set(known) != {1}:  # then -1 is probably a class
+            raise ValueError(f"{message}, and pass classes= if it is one")
+        warnings.warn(message, stacklevel=4)
     refuse_kinds(votes.values(), known)
 
 

@@ -1,7 +1,7 @@
-"""Whether attributes are numbers, of which most are there, or words, of which each instance has a few.
+"""Decide whether attributes are numbers, of which most are there, or words, of which each instance has a few.
 
-It is told by the share of the attributes met so far that are there. While few instances are known that says little, so
-that more is asked for.
+The share of the attributes seen so far that an instance has decides. While few instances are known the share must be
+larger.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_NUMERIC = 2048  # attributes that are taken for numbers, at most
 
 @kernel()
 def are_numbers(there: int, trials: int, attributes: int) -> bool:
-    """Whether so many values in so many trials, of so many attributes, are numbers.
+    """Return whether this many values, in this many trials of this many attributes, are numbers.
 
     Examples
     --------

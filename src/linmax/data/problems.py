@@ -21,7 +21,7 @@ class MajorityProblem:
     votes : int32 array (trials, n)
         The class, 0..k-1, that each sub-expert votes for. The first r sub-experts are the relevant ones.
     labels : int32 array (trials,)
-        What the learner is told, noise included.
+        Labels that the learner sees, noise included.
     clean : int32 array (trials,)
         The labels before noise.
     target : array (n + k,)

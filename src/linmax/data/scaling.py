@@ -12,7 +12,7 @@
               they are numbers, of which most are there (`linmax.data.numeric`); idf would leave nothing of them. For
               rules that need values in [-1, 1], max instead of standard (`Scaling.keep_within`)
 
-The constant attribute is scaled like any other. Left at 1 beside short scaled rows it would outweigh them: on 20
+The constant attribute is scaled like any other. Left at 1 in short scaled rows it would outweigh them: on 20
 newsgroups it doubles the error of passive-aggressive learning. Where its value then differs from instance to instance
 it becomes the first attribute (`Scaling.prepends`).
 
@@ -101,12 +101,12 @@ class Scaling:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What is not in the arrays, as plain data."""
+        """State that is not in the arrays, as plain data."""
         return {"asked": self.asked, "kind": self.kind, "constant": self.constant, "prepends": self.prepends}
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Scaling:
-        """One that goes on where another left off."""
+        """Return a scaling that continues where another stopped."""
         made = cls(description["asked"], constant=description["constant"])
         made.kind = checks.one_of("kind", description["kind"], KINDS)
         made.prepends = checks.boolean("prepends", description["prepends"])
@@ -221,7 +221,7 @@ class Scaling:
         return given._replace(dense=dense, indptr=indptr, indices=indices, values=values, constant=constant)
 
     def _experts(self, given: Any, learn: bool) -> Any:
-        """The same instances with scaled attributes; votes and scores stay as they are."""
+        """Scale the attributes of instances; votes and scores stay as they are."""
         csr = given.csr
         columns = 0 if csr is None else csr.shape[1]
         indptr, indices, values = _NOTHING

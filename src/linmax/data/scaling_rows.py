@@ -53,7 +53,7 @@ def standardise(value: float, stats: np.ndarray, learn: bool) -> float:
 
 @kernel()
 def kind_now(asked: int, trials: int, values: int, attributes: int) -> int:
-    """The kind itself, or what the data decides: so many sparse values, and attributes, were met in so many trials."""
+    """Return the kind, or the one decided by the numbers of sparse values, attributes and trials so far."""
     if asked < AUTO:
         return asked
     if not are_numbers(values, trials, attributes):

@@ -48,15 +48,15 @@ class Sides:
         return sorted(begins)
 
     def joined(self, held: Sequence[Sequence[Any]], voters: int) -> Sides:
-        """These and the new values of further trials; ``held`` gives the values of each side column."""
+        """Add the new values of further trials; ``held`` gives the values of each side column."""
         met = ((i, value) for i, column in enumerate(held) for value in dict.fromkeys(column) if value is not None)
         values = tuple(dict.fromkeys([*self.values, *met]))
         if voters * (1 + len(values)) > MOST_COLUMNS:
             counts = [sum(i == j for j, _ in values) for i in range(len(self.names))]
             widest = int(np.argmax(counts)) if counts else 0
-            told = f"by: {self.names[widest]!r} has {counts[widest]:,d} values" if counts else "votes"
+            reason = f"by: {self.names[widest]!r} has {counts[widest]:,d} values" if counts else "votes"
             raise ValueError(
-                f"{told}; with {voters} voters that makes {voters * (1 + len(values)):,d} columns, and "
+                f"{reason}; with {voters} voters that makes {voters * (1 + len(values)):,d} columns, and "
                 f"{MOST_COLUMNS:,d} are the most; take columns with fewer values"
             )
         wanted = [(v, side) for side in (ITSELF, *range(len(values))) for v in range(voters)]
@@ -100,11 +100,11 @@ class Sides:
         return np.where(self.columns[:, 1] == ITSELF, 1.0, COPY)
 
     def stretch(self) -> int:
-        """How many trials to lay out at a time."""
+        """Return how many trials to lay out at a time."""
         return max(1, VOTES_AT_ONCE // max(len(self.columns), 1))
 
     def counted(self, places: np.ndarray) -> Sides:
-        """The same, with the values of these trials counted."""
+        """Count the values of these trials."""
         return replace(self, counts=self.counts + np.bincount(places[places >= 0], minlength=len(self.values)))
 
     def mean_weights(self, weights: np.ndarray, trials: int) -> np.ndarray:

@@ -1,77 +1,236 @@
-"""Votes and scores as users have them: arrays, lists, dicts of columns, dicts for rows, DataFrames, Arrow tables."""
+"""Votes and scores as users have them: arrays, lists, dicts of columns, dicts for rows, frames, Arrow tables.
+
+`encode_votes` is the one place where votes become numbers. `Ballots` are what it makes of a table: places among the
+distinct values that were voted for, whose spelling `linmax.data.matching` checks.
+"""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linmax.core.contract import HUGE
+from linmax.data.blocks import missing, silent_votes
+from linmax.data.distinct import distinct_of
 from linmax.data.labels import label_array
 from linmax.data.normalization import checked_scores
 from linmax.util.checks import refuse_masked
 
-__all__ = ["Ballots", "ballots_of", "read_ballots"]
+__all__ = ["Ballots", "encode_votes", "in_classes", "read_ballots", "read_votes"]
+
+NONE, NOT_ASKED = -1, -2  # codes of abstentions, and of voters that were not asked
 
 
-IS_LEFT_OUT = np.frompyfunc(partial(operator.is_, ...), 1, 1)  # whether a vote is ``...``
+# -- votes as numbers ---------------------------------------------------------------------------------------------
+
+
+def encode_votes(
+    table: np.ndarray, columns: Sequence[str] | None = None
+) -> tuple[np.ndarray, list[Any], np.ndarray | None]:
+    """Return the votes as places among the distinct ones, these, and who was not asked (None if all were).
+
+    None, nan, masked, pandas' NA and empty text are abstentions, -1. A vote ``...`` is of a voter that was not asked.
+
+    Examples
+    --------
+    >>> codes, named, skipped = encode_votes(np.array([["x", ...], ["y", None]], dtype=object))
+    >>> codes.tolist(), named, skipped.tolist()
+    ([[0, -1], [1, -1]], ['x', 'y'], [[False, True], [False, False]])
+    """
+    if table.dtype != object:
+        values, places = distinct_of(table)
+        named, codes = values.tolist(), places.astype(np.int32)
+        silent = [c for c, name in enumerate(named) if name == "" or name != name]
+        if silent:
+            codes[np.isin(codes, silent)] = NONE
+            codes, named = _used(codes, named)
+        return codes, named, None
+    place: dict[Any, int] = {None: NONE, "": NONE, ...: NOT_ASKED}
+    found: list[int] = []
+    try:
+        for vote in table.ravel().tolist():
+            code = place.get(vote)
+            if code is None:
+                code = NONE if missing(vote) else place.setdefault(vote, len(place) - 3)
+            found.append(code)
+    except TypeError:
+        t, i = divmod(len(found), table.shape[1])
+        voter = f"{columns[i]!r}" if columns is not None else f"{i}"
+        raise TypeError(
+            f"votes: {table[t, i]!r} at trial {t}, voter {voter}, is not hashable; a vote is one class: text, a number "
+            "or a tuple"
+        ) from None
+    codes, named = np.array(found, np.int32).reshape(table.shape), list(place)[3:]
+    skipped = codes == NOT_ASKED
+    codes[skipped] = NONE
+    try:
+        ordered = sorted(named)
+    except TypeError:  # votes of several kinds have no order
+        ordered = named
+    if ordered != named:
+        order = {name: c for c, name in enumerate(ordered)}
+        codes = np.array([*(order[name] for name in named), NONE], np.int32)[codes]
+    return codes, ordered, skipped if skipped.any() else None
+
+
+def _used(codes: np.ndarray, named: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
+    """Return the codes and names without names that nobody votes for."""
+    used = np.unique(codes[codes >= 0])
+    if len(used) == len(named):
+        return codes, list(named)
+    place = np.full(len(named) + 1, NONE, np.int32)
+    place[used] = np.arange(len(used))
+    return place[codes], [named[c] for c in used.tolist()]
+
+
+def in_classes(
+    codes: np.ndarray,
+    named: Sequence[Any],
+    classes: Sequence[Any] | None,
+    columns: Sequence[str],
+    abstain: Any = None,
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Return votes as places among the classes, all others refused, and the classes: those voted for if not given."""
+    silent = {*silent_votes(abstain)}
+    order = tuple(name for name in named if name not in silent) if classes is None else tuple(classes)
+    place = {name: i for i, name in enumerate(order)}
+    wanted = np.array([*(NONE if name in silent else place.get(name, NOT_ASKED) for name in named), NONE], np.int32)
+    if (wanted[:-1] == np.arange(len(named))).all():
+        return codes, order
+    placed = wanted[codes]
+    if (placed == NOT_ASKED).any():
+        t, i = np.argwhere(placed == NOT_ASKED)[0]
+        raise ValueError(
+            f"votes: voter {columns[i]!r} voted for {named[codes[t, i]]!r} at trial {t}, which is not among "
+            f"classes={list(order)!r}; add it, or name it with abstain="
+        )
+    return placed, order
+
+
+def read_votes(
+    votes: Any, size: int, classes: tuple[Any, ...] | None, abstain: Any
+) -> tuple[np.ndarray, tuple[Any, ...], tuple[str, ...]]:
+    """Return codes (-1 abstains), the classes they stand for and the voters' names, as `linmax.experts` takes them."""
+    if votes is None:
+        return np.zeros((size, 0), np.int32), classes or (), ()
+    table, names = _table(votes)
+    if table.ndim != 2:
+        raise ValueError(f"votes must be (trials, voters), got shape {table.shape}; one voter is votes.reshape(-1, 1)")
+    columns = tuple(map(str, range(table.shape[1]))) if names is None else names
+    codes, named, _ = encode_votes(table, names)
+    return *in_classes(codes, named, classes, columns, abstain), columns
+
+
+def _table(votes: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Return a table without names, or a frame, as an array, and its names."""
+    if hasattr(votes, "columns") and hasattr(votes, "to_numpy"):
+        return votes.to_numpy(), tuple(map(str, votes.columns))
+    if isinstance(votes, np.ma.MaskedArray) and votes.ndim == 2:
+        filled = np.array(votes.data, dtype=object)
+        filled[np.ma.getmaskarray(votes)] = None
+        return filled, None
+    if isinstance(votes, np.ndarray):
+        return votes, None
+    return _objects(list(votes)), None
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+
+
+def _objects(rows: Sequence[Any]) -> np.ndarray:
+    """Return rows as an array of objects, so that labels keep their types, and a tuple stays one label."""
+    rows = [list(row) if _is_row(row) else row for row in rows]
+    length = len(rows[0]) if rows and isinstance(rows[0], list) else 0
+    table = np.empty((len(rows), length), dtype=object)
+    for t, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != length:
+            raise ValueError(
+                f"votes must be (trials, voters), every row of the same length, got {row!r} at trial {t}; one voter is "
+                "[[vote], [vote], ...]"
+            )
+        for i, vote in enumerate(row):
+            table[t, i] = None if vote is np.ma.masked else vote
+    return table
+
+
+# -- ballots --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Ballots:
-    """(trials, voters) labels or (trials, voters, classes) scores, and the voters' names if they were given."""
+    """Votes or scores of some trials, and the voters' names if they were given.
 
-    table: np.ndarray
+    Attributes
+    ----------
+    codes : int32 array (trials, voters)
+        Place of each vote in ``named``, -1 for an abstention; for scores no columns.
+    named : list
+        The distinct values voted for.
+    scores : array (trials, raters, classes), optional
+    sides : tuple of lists
+        Columns that are not voters (see `linmax.data.side_columns`).
+    skipped : bool array (trials, voters), optional
+        Who was not asked; None if all were.
+    """
+
+    codes: np.ndarray
+    named: list[Any]
     names: tuple[str, ...] | None
-    sides: tuple[list[Any], ...] = ()  # columns that are not voters (see `linmax.data.side_columns`)
-    skipped: np.ndarray | None = None  # bool (trials, voters): who was not asked; None if all were
+    sides: tuple[list[Any], ...] = ()
+    skipped: np.ndarray | None = None
+    scores: np.ndarray | None = None
 
     @property
     def scored(self) -> bool:
-        """Whether these are scores."""
-        return self.table.ndim == 3
+        """True for scores."""
+        return self.scores is not None
+
+    @property
+    def count(self) -> int:
+        """Number of voters or raters."""
+        return self.codes.shape[1] if self.scores is None else self.scores.shape[1]
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self.codes)
 
-    def without(self, by: Sequence[str | int]) -> Ballots:
-        """The votes without these columns, given by name, or by position if there are no names."""
-        if not by:
+    def __getitem__(self, rows: np.ndarray) -> Ballots:
+        codes, named = _used(self.codes[rows], self.named)
+        picked = np.arange(len(self))[rows].tolist()
+        return replace(
+            self,
+            codes=codes,
+            named=named,
+            sides=tuple([column[t] for t in picked] for column in self.sides),
+            skipped=None if self.skipped is None else self.skipped[rows],
+            scores=None if self.scores is None else self.scores[rows],
+        )
+
+    def without(self, votes: Collection[Any]) -> Ballots:
+        """Return the ballots with these votes as abstentions."""
+        silent = [c for c, name in enumerate(self.named) if name in votes]
+        if not silent:
             return self
-        if self.scored:
-            raise ValueError("by makes copies of voters, and these are scores; leave it out")
-        count = self.table.shape[1]
-        columns = [self._place(column) for column in by]
-        rest = [i for i in range(count) if i not in columns]
-        if not rest:
-            raise ValueError(f"votes have no column besides {', '.join(map(repr, by))} that may be a voter")
-        names = None if self.names is None else tuple(self.names[i] for i in rest)
-        skipped = None if self.skipped is None else self.skipped[:, rest]
-        return Ballots(self.table[:, rest], names, tuple(self.table[:, i].tolist() for i in columns), skipped)
+        codes, named = _used(np.where(np.isin(self.codes, silent), np.int32(NONE), self.codes), self.named)
+        return replace(self, codes=codes, named=named)
 
-    def _place(self, column: str | int) -> int:
-        """The position of a side column."""
-        if self.names is not None:
-            if str(column) not in self.names:
-                raise ValueError(f"votes have no column {column!r}; they have {', '.join(self.names)}")
-            return self.names.index(str(column))
-        count = self.table.shape[1]
-        if isinstance(column, str):
-            raise ValueError(
-                f"votes have no column {column!r}, since they came without names; give its place (0 to {count - 1}), "
-                "or a DataFrame or dict that names them"
-            )
-        if not -count <= column < count:
-            raise ValueError(f"votes have no column {column}; they have {count}")
-        return column % count
+    def renamed(self, names: Mapping[Any, Any]) -> Ballots:
+        """Return the ballots with other names for some votes, which may be those of other votes."""
+        named = [names.get(name, name) for name in self.named]
+        distinct = list(dict.fromkeys(named))
+        place = {name: c for c, name in enumerate(distinct)}
+        return replace(self, codes=np.array([*map(place.get, named), NONE], np.int32)[self.codes], named=distinct)
+
+    def column(self, i: int) -> str:
+        """Return the name of a column in messages."""
+        return f"{self.names[i]!r}" if self.names is not None else f"{i}"
 
     def voters(self, known: Sequence[str] | None, named: bool) -> tuple[str, ...]:
-        """The voters after these have joined those known, if any; ``named`` says whether those came with names."""
-        count = self.table.shape[1]
+        """Return the voters after these have joined those known, if any, which came with names if ``named``."""
+        count = self.count
         if known is None:
             return self.names or tuple(str(i) for i in range(count))
         if named and self.names is not None:
@@ -83,75 +242,53 @@ class Ballots:
             )
         return (*known, *(str(i) for i in range(len(known), count)))
 
-    def aligned(self, voters: Sequence[str], named: bool) -> np.ndarray:
-        """The table with a column for each of these voters; those absent abstain."""
+    def aligned(self, voters: Sequence[str], named: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes or scores with a column for each of these voters, and who was asked; absent ones were not."""
+        table, silent = (self.codes, NONE) if self.scores is None else (self.scores, 0.0)
+        asked = np.ones((len(self), self.count), bool) if self.skipped is None else ~self.skipped
         if self.names is None or not named or self.names == tuple(voters):
-            return self.table
+            return table, np.pad(asked, ((0, 0), (0, max(0, len(voters) - self.count))))
         places = {name: i for i, name in enumerate(self.names)}
-        columns = [places.get(name, -1) for name in voters]
-        if min(columns) >= 0:
-            return self.table[:, columns]
-        if self.scored:
-            silent = np.zeros((len(self), 1, self.table.shape[2]))
-            return np.concatenate([self.table, silent], axis=1)[:, columns]
-        table = np.full((len(self), len(voters)), None, dtype=object)
-        present = [i for i, column in enumerate(columns) if column >= 0]
-        table[:, present] = self.table[:, [columns[i] for i in present]]
-        return table
-
-    def asked(self, voters: Sequence[str], named: bool) -> np.ndarray:
-        """(trials, voters): who was asked; those who have no column were not."""
-        asked = np.ones(self.table.shape[:2], bool) if self.skipped is None else ~self.skipped
-        if self.names is None or not named:
-            return np.pad(asked, ((0, 0), (0, len(voters) - asked.shape[1])))
-        found, places = np.zeros((len(self), len(voters)), bool), {name: i for i, name in enumerate(voters)}
-        found[:, [places[name] for name in self.names]] = asked
-        return found
+        columns = [places.get(name, self.count) for name in voters]
+        absent = np.full((len(self), 1, *table.shape[2:]), silent, table.dtype)
+        asked = np.pad(asked, ((0, 0), (0, 1)))
+        return np.ascontiguousarray(np.concatenate([table, absent], axis=1)[:, columns]), asked[:, columns]
 
 
-def read_ballots(votes: Any) -> Ballots:
-    """Read votes or scores of any of these forms. A vote ``...`` is of a voter who was not asked.
+def read_ballots(votes: Any, by: Sequence[str | int] = ()) -> Ballots:
+    """Read votes or scores of any of these forms; the columns ``by``, by name or place, are not voters.
 
     Examples
     --------
-    >>> read_ballots({"ann": ["x", "y"], "bob": ["x", None]}).table.tolist()
-    [['x', 'x'], ['y', None]]
-    >>> read_ballots([{"ann": "x", "bob": "x"}, {"ann": "y", "bob": None}]).table.tolist()
-    [['x', 'x'], ['y', None]]
-    >>> read_ballots({"ann": [[0.1, 0.9]], "bob": [[0.7, 0.3]]}).table.shape
+    >>> ballots = read_ballots({"ann": ["x", "y"], "bob": ["x", None]})
+    >>> ballots.codes.tolist(), ballots.named
+    ([[0, 0], [1, -1]], ['x', 'y'])
+    >>> read_ballots([{"ann": "x", "bob": "x"}, {"ann": "y", "bob": None}]).codes.tolist()
+    [[0, 0], [1, -1]]
+    >>> read_ballots({"ann": [[0.1, 0.9]], "bob": [[0.7, 0.3]]}).scores.shape
     (1, 2, 2)
     """
     if isinstance(votes, Ballots):
         return votes
     if isinstance(votes, Mapping):
-        return _from_columns(votes)
+        return _from_columns(votes, by)
     if hasattr(votes, "column_names") and hasattr(votes, "to_pydict"):  # a table of Arrow
-        return _from_columns(votes.to_pydict())
-    if hasattr(votes, "columns") and hasattr(votes, "to_numpy"):
-        return _checked(votes.to_numpy(), _distinct(votes.columns))
-    if isinstance(votes, np.ma.MaskedArray) and votes.ndim == 2:
-        filled = np.array(votes.data, dtype=object)
-        filled[np.ma.getmaskarray(votes)] = None
-        return _checked(filled, None)
-    if isinstance(votes, np.ndarray):
-        return _checked(votes, None)
+        return _from_columns(votes.to_pydict(), by)
     if isinstance(votes, (str, bytes)) or not hasattr(votes, "__len__"):
         raise TypeError(f"votes must be an array, a DataFrame or lists, got {type(votes).__name__}")
-    rows = list(votes)
-    if rows and isinstance(rows[0], Mapping):
-        return _from_rows(rows)
-    innermost = rows[0][0] if rows and _is_row(rows[0]) and len(rows[0]) else None
-    if isinstance(innermost, (list, np.ndarray)):
-        return _checked(checked_scores(rows, 3), None)
-    return _checked(_objects(rows), None)
+    if not (isinstance(votes, np.ndarray) or hasattr(votes, "columns")):
+        votes = list(votes)
+        if votes and isinstance(votes[0], Mapping):
+            return _from_rows(votes, by)
+        innermost = votes[0][0] if votes and _is_row(votes[0]) and len(votes[0]) else None
+        if isinstance(innermost, (list, np.ndarray)):
+            return _read(checked_scores(votes, 3), None, by)
+    table, names = _table(votes)
+    return _read(table, None if names is None else _distinct(names), by)
 
 
-def _is_row(value: Any) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, (str, bytes, Mapping))
-
-
-def _from_rows(rows: Sequence[Any]) -> Ballots:
-    """Trials as dicts from voter to vote; who is absent from one was not asked."""
+def _from_rows(rows: Sequence[Any], by: Sequence[str | int]) -> Ballots:
+    """Read trials as dicts from voter to vote; who is absent from one was not asked."""
     for t, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise TypeError(f"votes: trial 0 is a dict from voter to vote, and trial {t} is {row!r}; give all alike")
@@ -159,10 +296,10 @@ def _from_rows(rows: Sequence[Any]) -> Ballots:
     table = np.full((len(rows), len(names)), ..., dtype=object)
     for i, name in enumerate(names):
         table[:, i] = label_array([row.get(name, ...) for row in rows])
-    return _checked(table, _distinct(names))
+    return _read(table, _distinct(names), by)
 
 
-def _from_columns(columns: Mapping[Any, Any]) -> Ballots:
+def _from_columns(columns: Mapping[Any, Any], by: Sequence[str | int]) -> Ballots:
     names = _distinct(columns)
     for name, block in columns.items():
         if isinstance(block, (str, bytes)) or not hasattr(block, "__iter__"):
@@ -175,15 +312,15 @@ def _from_columns(columns: Mapping[Any, Any]) -> Ballots:
     blocks = [np.asarray(_plain(block)) for block in columns.values()]
     shapes = {block.shape for block in blocks}
     if len(shapes) > 1:
-        told = ", ".join(f"{name!r} has {block.shape}" for name, block in zip(names, blocks, strict=True))
-        raise ValueError(f"votes: the columns must have one shape, but {told}")
+        given = ", ".join(f"{name!r} has {block.shape}" for name, block in zip(names, blocks, strict=True))
+        raise ValueError(f"votes: the columns must have one shape, but {given}")
     if blocks and blocks[0].ndim == 2:
-        return _checked(np.stack([block.astype(np.float64) for block in blocks], axis=1), names)
-    return _checked(_objects(list(zip(*map(_plain, columns.values()), strict=True))), names)
+        return _read(np.stack([block.astype(np.float64) for block in blocks], axis=1), names, by)
+    return _read(_objects(list(zip(*map(_plain, columns.values()), strict=True))), names, by)
 
 
 def _plain(column: Any) -> Any:
-    """A column as a list or an array; lists of labels stay lists, so that labels keep their type."""
+    """Return a column as a list or an array; lists of labels stay lists, so that labels keep their type."""
     if hasattr(column, "to_numpy"):
         column = column.to_numpy()
     if isinstance(column, np.ndarray):
@@ -191,47 +328,16 @@ def _plain(column: Any) -> Any:
     return list(column)
 
 
-def _objects(rows: Sequence[Any]) -> np.ndarray:
-    """Rows as an array of objects, so that labels keep their types, and a tuple stays one label."""
-    length = len(rows[0]) if rows and _is_row(rows[0]) else 0
-    table = np.empty((len(rows), length), dtype=object)
-    for t, row in enumerate(rows):
-        if not _is_row(row) or len(row) != length:
-            raise ValueError(
-                f"votes must be (trials, voters), every row of the same length, got {row!r} at trial {t}; one voter is "
-                "[[vote], [vote], ...]"
-            )
-        for i, vote in enumerate(row):
-            table[t, i] = None if vote is np.ma.masked else vote
-    return table
-
-
 def _distinct(names: Any) -> tuple[str, ...]:
-    told = tuple(str(name) for name in names)
-    repeated = next((name for i, name in enumerate(told) if name in told[:i]), None)
+    texts = tuple(str(name) for name in names)
+    repeated = next((name for i, name in enumerate(texts) if name in texts[:i]), None)
     if repeated is not None:
         raise ValueError(f"votes: two voters are called {repeated!r}; rename one")
-    return told
+    return texts
 
 
-def ballots_of(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
-    """A table of votes, of which those that are ``...`` are of voters who were not asked.
-
-    Examples
-    --------
-    >>> given = ballots_of(np.array([["x", ...], ["y", None]], dtype=object), ("ann", "bob"))
-    >>> given.table.tolist(), given.asked(["ann", "bob"], True).tolist()
-    ([['x', None], ['y', None]], [[True, False], [True, True]])
-    """
-    skipped = IS_LEFT_OUT(table).astype(bool) if table.dtype == object else np.zeros(0, bool)
-    if not skipped.any():
-        return Ballots(table, names)
-    table = table.copy()
-    table[skipped] = None
-    return Ballots(table, names, (), skipped)
-
-
-def _checked(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
+def _read(table: np.ndarray, names: tuple[str, ...] | None, by: Sequence[str | int]) -> Ballots:
+    """Return a table as ballots, checked, with the columns ``by`` separate."""
     if table.ndim not in (2, 3):
         raise ValueError(
             f"votes must be (trials, voters) labels or (trials, raters, classes) scores, got shape {table.shape}; "
@@ -239,9 +345,38 @@ def _checked(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
         )
     if not len(table) or not table.shape[1]:
         raise ValueError(f"votes must have at least one trial and one voter, got shape {table.shape}")
-    if table.ndim == 2:
-        return ballots_of(table, names)
-    scores = checked_scores(table, 3)
+    if table.ndim == 3:
+        if by:
+            raise ValueError("by makes copies of voters, and these are scores; leave it out")
+        return _scores(checked_scores(table, 3), names)
+    columns = [_place(column, names, table.shape[1]) for column in by]
+    sides = tuple(table[:, i].tolist() for i in columns)
+    if columns:
+        rest = [i for i in range(table.shape[1]) if i not in columns]
+        if not rest:
+            raise ValueError(f"votes have no column besides {', '.join(map(repr, by))} that may be a voter")
+        table, names = table[:, rest], None if names is None else tuple(names[i] for i in rest)
+    codes, named, skipped = encode_votes(table, names)
+    return Ballots(codes, named, names, sides, skipped)
+
+
+def _place(column: str | int, names: tuple[str, ...] | None, count: int) -> int:
+    """Return the position of a side column."""
+    if names is not None:
+        if str(column) not in names:
+            raise ValueError(f"votes have no column {column!r}; they have {', '.join(names)}")
+        return names.index(str(column))
+    if isinstance(column, str):
+        raise ValueError(
+            f"votes have no column {column!r}, since they came without names; give its place (0 to {count - 1}), "
+            "or a DataFrame or dict that names them"
+        )
+    if not -count <= column < count:
+        raise ValueError(f"votes have no column {column}; they have {count}")
+    return column % count
+
+
+def _scores(scores: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
     if np.abs(scores).max() > HUGE:
         t, i = np.argwhere(np.abs(scores) > HUGE)[0, :2].tolist()
         rater = repr(names[i]) if names is not None else i
@@ -249,4 +384,4 @@ def _checked(table: np.ndarray, names: tuple[str, ...] | None) -> Ballots:
             f"scores must be at most {HUGE:g} in magnitude, got {np.abs(scores[t, i]).max():g} at trial {t}, rater "
             f"{rater}; scale them down"
         )
-    return Ballots(scores, names)
+    return Ballots(np.zeros((len(scores), 0), np.int32), [], names, scores=scores)

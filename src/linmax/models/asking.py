@@ -32,7 +32,6 @@ from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.record import latest
 from linmax.jit.compiling import kernel
-from linmax.models.experts_model import ExpertsModel
 from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model
 from linmax.util.checks import finite
@@ -362,7 +361,7 @@ def latest_rows(rows: Rows) -> Rows:
 class PanelFit(NamedTuple):
     """A model of some voters, and its answers to the trials before it saw each label: right or not, probabilities."""
 
-    model: ExpertsModel
+    model: Model
     right: np.ndarray
     shares: np.ndarray  # of the latest trials, where there are very many classes
 
@@ -389,7 +388,7 @@ class Fitter:
     def __call__(self, votes: np.ndarray, labels: np.ndarray) -> PanelFit:
         """Fit a model to these trials."""
         instances = _experts(votes, self.classes, self.thresholds)
-        model = ExpertsModel(self.learner, instances.layout, self.classes, self.settings).follow()
+        model = Model(self.learner, instances.layout, self.classes, self.settings).follow()
         names = np.array([self.classes[place] for place in labels.tolist()], dtype=object)
         wrong = model.run(instances, names).wrong
         return PanelFit(model, ~wrong, model.own_probabilities(latest(model.record)[0]))
@@ -488,7 +487,7 @@ class Few:
     members: list[int]  # in the order in which they are asked
     sizes: list[int]  # panel sizes after which asking may stop
     leads: np.ndarray  # of the best class, at which it does
-    models: list[ExpertsModel]  # one for each size; all voters that joined are in each
+    models: list[Model]  # one for each size; all voters that joined are in each
     joined: list[int]  # further voters that were recently more accurate at some time
     risen: list[int]  # those of them that are so now: they are asked first
     choice: list[Any]  # what the members were chosen by: tolerance and costs
@@ -508,7 +507,7 @@ class Few:
         tolerance, members = float(choice[0]), list(order)
         sizes, fit = sizes_tried(len(members)), Fitter.like(whole)
         of_all = fit(votes, labels).shares
-        models: list[ExpertsModel] = []
+        models: list[Model] = []
         leads, losses = np.zeros((len(of_all), len(sizes))), np.zeros((len(of_all), len(sizes)))
         late = slice(len(of_all) // WARM_UP, None)
         for step, size in enumerate(sizes):
@@ -598,9 +597,7 @@ class Few:
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Few:
         """Restore from `state`."""
         blocks = apart(arrays)
-        models = [
-            ExpertsModel.from_state(header, blocks[str(step)]) for step, header in enumerate(description["models"])
-        ]
+        models = [Model.from_state(header, blocks[str(step)]) for step, header in enumerate(description["models"])]
         return cls(**deepcopy({**description, "models": []}) | {"models": models, "leads": arrays["leads"].copy()})
 
 

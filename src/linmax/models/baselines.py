@@ -25,8 +25,8 @@ from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Settings
 from linmax.engine.record import FILLED, POINTS, STRIDE, TRIALS
 from linmax.jit.compiling import kernel
-from linmax.models.experts_model import ExpertsModel
 from linmax.models.kept_trials import KeptTrials
+from linmax.models.model import Model
 
 __all__ = [
     "BEST_RECENT",
@@ -363,7 +363,7 @@ class LogitRival:
 
     def __init__(self, kept: KeptTrials | None = None) -> None:
         self.kept = KeptTrials(STACKED_TRIALS) if kept is None else kept
-        self._played: tuple[tuple[int, int], ExpertsModel, np.ndarray] | None = None  # as of this many trials
+        self._played: tuple[tuple[int, int], Model, np.ndarray] | None = None  # as of this many trials
 
     def add(self, votes: np.ndarray, labels: np.ndarray, right: np.ndarray, scores: np.ndarray | None = None) -> None:
         """Keep trials; voters may have joined at the right."""
@@ -379,14 +379,14 @@ class LogitRival:
             return experts(scores=scores.astype(float), classes=range(k))
         return experts(votes=votes.astype(np.int32), classes=range(k), abstain=-1)
 
-    def _fitted(self, k: int) -> tuple[ExpertsModel, np.ndarray] | None:
+    def _fitted(self, k: int) -> tuple[Model, np.ndarray] | None:
         """Return the logit after the trials kept, and where it was right; None for too few trials."""
         size, moment = len(self.kept), (self.kept.dropped + len(self.kept), k)
         if size < FEWEST_STACKED or k < 2:
             return None
         if self._played is None or self._played[0] != moment:
             instances = self._instances(self.kept["votes"], self.kept["scores"], k)
-            model = ExpertsModel(LOGIT_LEARNER, instances.layout, list(range(k)), Settings())
+            model = Model(LOGIT_LEARNER, instances.layout, list(range(k)), Settings())
             self._played = moment, model, ~model.run(instances, self.kept["labels"].astype(np.int64)).wrong
         return self._played[1:]
 

@@ -1,15 +1,14 @@
-"""Online fusion of votes or scores: all of `linmax.VoteFusion` but what makes it an estimator of scikit-learn.
+"""`VoteFusion`: online fusion of votes or scores.
 
-A row of votes takes this path: `OnLineFusion.partial_fit` -> `FusionState.learn_row` (one plain row of known voters and
-classes: a dict lookup for each vote) or `OnLineFusion._learn` (anything else: `read_votes`, spelling matched, voters in
-their columns, `make_batch`) -> `ExpertsModel` -> the engine. `FusionState` is what has been learned.
+A row of votes takes this path: `VoteFusion.partial_fit` -> `FusionState.learn_row` (one plain row of known voters and
+classes: a dict lookup for each vote) or `VoteFusion._learn` (anything else: `read_ballots`, spelling matched, voters in
+their columns, `make_batch`) -> `Model.play` -> the engine. `FusionState` is what has been learned.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
@@ -20,15 +19,15 @@ import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import no_instances
-from linmax.data.blocks import silent_votes
-from linmax.data.experts import Experts, experts
+from linmax.data.blocks import distinct_classes, silent_votes
+from linmax.data.experts import Experts, experts, experts_of
 from linmax.data.id_votes import IdWatch
 from linmax.data.labels import as_array, label_array, labels_with_gaps, named, no_label, unique_labels
 from linmax.data.matching import ROWS_OF_IDS, labels_meant, matched, tell_strangers
 from linmax.data.names import Names
 from linmax.data.normalization import Normalizer, log_shares, soft_votes
 from linmax.data.side_columns import Sides, read_sides
-from linmax.data.votes import Ballots, read_ballots
+from linmax.data.votes import Ballots, encode_votes, in_classes, read_ballots
 from linmax.engine.engine import Engine, settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.asking import (
@@ -57,16 +56,14 @@ from linmax.models.baselines import (
     Tally,
 )
 from linmax.models.calibration import Reliability, reliability
-from linmax.models.experts_model import ExpertsModel
 from linmax.models.kept_trials import KeptTrials
-from linmax.models.model import chosen
+from linmax.models.model import Model, chosen, mask_of
 from linmax.models.report import Details, Explanation, Report, Side, Voter
-from linmax.models.wrong import denied, mask_of, other_label
 from linmax.util import files
 from linmax.util.checks import at_least, fraction, one_of
 from linmax.util.names import apart
 
-__all__ = ["FUSION_KIND", "FusionState", "OnLineFusion", "VoteBatch", "fusion_from", "fusion_state", "side_columns"]
+__all__ = ["FUSION_KIND", "FusionState", "VoteBatch", "VoteFusion", "fusion_from", "fusion_state", "side_columns"]
 
 FUSION_KIND = "vote fusion"
 SEVERAL = (list, np.ndarray)  # types of several votes
@@ -75,7 +72,7 @@ THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
 F = TypeVar("F")
 
-Part = tuple[np.ndarray, ExpertsModel, Instances]  # trials, the model that scores them, and the trials as it takes them
+Part = tuple[np.ndarray, Model, Instances]  # trials, the model that scores them, and the trials as it takes them
 
 
 # -- trials as users give them ------------------------------------------------------------------------------------
@@ -87,21 +84,6 @@ class Options(Protocol):
     abstain: Any
     thresholds: bool
     by: Any
-
-
-@dataclass(frozen=True)
-class NamedVotes:
-    """A table of votes with its voters, as `experts` takes a DataFrame."""
-
-    table: np.ndarray
-    columns: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def to_numpy(self) -> np.ndarray:
-        """The votes."""
-        return self.table
 
 
 @dataclass(frozen=True)
@@ -149,6 +131,13 @@ def one_weight(sample_weight: Any) -> np.ndarray | None:
     return np.array([weight], float) if plain else None
 
 
+def one_mark(wrong: Any) -> bool | None:
+    """Return whether the only label is wrong, or None for anything but one truth value."""
+    if not isinstance(wrong, SEVERAL) or len(wrong) != 1 or not isinstance(wrong[0], (bool, np.bool_)):
+        return None
+    return bool(wrong[0])
+
+
 def labels_given(y: Any, count: int) -> np.ndarray:
     """Return one label for each of ``count`` trials, None where there is none yet."""
     labels = label_array([None] * count if y is None else y)
@@ -157,21 +146,13 @@ def labels_given(y: Any, count: int) -> np.ndarray:
     return labels
 
 
-def some_rows(ballots: Ballots, rows: slice | np.ndarray) -> Ballots:
-    """Return some of the trials, given a slice or a mask."""
-    picked = np.arange(len(ballots))[rows].tolist()
-    skipped = None if ballots.skipped is None else ballots.skipped[rows]
-    sides = tuple([column[t] for t in picked] for column in ballots.sides)
-    return Ballots(ballots.table[rows], ballots.names, sides, skipped)
-
-
 def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
     """Return all voters, those of ``ballots`` included, and whether they go by name."""
     if state is None:
         return ballots.voters(None, False), ballots.names is not None
     if ballots.scored != (state.normalizer is not None):
         fitted, given = ("scores", "votes") if state.normalizer is not None else ("votes", "scores")
-        raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given} of shape {ballots.table.shape}")
+        raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given}")
     # Voters without names have numbers, and votes may use these as names.
     by_name = state.named or (ballots.names is not None and set(ballots.names).issubset(state.voters))
     return ballots.voters(state.voters, by_name), by_name
@@ -187,12 +168,12 @@ def make_batch(
     sides: Sides,
 ) -> VoteBatch:
     """Return the trials with a column for each voter and numbers for classes."""
-    table, asked = ballots.aligned(voters, by_name), ballots.asked(voters, by_name)
+    table, asked = ballots.aligned(voters, by_name)
     places = sides.places(read_sides(sides.names, ballots.sides), len(table))
     if normalizer is None:
-        votes = NamedVotes(table, voters)
-        instances = experts(votes, classes=fixed, abstain=options.abstain, thresholds=options.thresholds)
-        return VoteBatch(instances, instances.votes, instances.names, places, asked)
+        codes, names = in_classes(table, ballots.named, fixed, voters)
+        instances = experts_of(codes, names, voters, fixed is not None, options.thresholds)
+        return VoteBatch(instances, codes, names, places, asked)
     if fixed is None or table.shape[2] != len(fixed):
         raise ValueError(
             f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
@@ -205,7 +186,8 @@ def make_batch(
 
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
     """Return trials of voters that are all known; votes for unknown classes are abstentions to the model."""
-    ballots = matched(read_votes(votes, options.by), state.model.classes, options.abstain, learning=False)
+    ballots = read_ballots(votes, side_columns(options.by))
+    ballots = matched(ballots, state.model.classes, options.abstain, learning=False)
     voters, by_name = joined(state, ballots)
     if len(voters) > len(state.voters):
         if by_name:
@@ -214,12 +196,6 @@ def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
             )
         raise ValueError(f"votes have {len(voters)} columns, but {len(state.voters)} voters are known; drop the others")
     return make_batch(options, ballots, voters, by_name, state.fixed, state.normalizer, state.sides)
-
-
-def read_votes(votes: Any, by: Any) -> Ballots:
-    """Return votes, with the side columns among them separate."""
-    ballots = read_ballots(votes)
-    return ballots if ballots.sides else ballots.without(side_columns(by))
 
 
 def side_columns(by: Any) -> tuple[str | int, ...]:
@@ -248,7 +224,7 @@ def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
         wanted = 1 if state.normalizer is None else 2
         rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
         rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
-    ballots = read_votes(rows, by)
+    ballots = read_ballots(rows, side_columns(by))
     if len(ballots) != 1:
         raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
     return ballots
@@ -266,7 +242,7 @@ def in_order(names: Iterable[Any]) -> list[Any]:
 class RowReader:
     """Reads single rows of votes of a fusion whose voters, classes and side values stay as they are.
 
-    Anything but one plain row of known voters, classes and values is left to `read_votes`.
+    Anything but one plain row of known voters, classes and values is left to `read_ballots`.
     """
 
     def __init__(self, state: FusionState) -> None:
@@ -285,7 +261,7 @@ class RowReader:
         self.empty = no_instances(1)._replace(signs=signs, constant=model.layout.constant)
 
     def fits(self, state: FusionState) -> bool:
-        """Whether voters, classes and side values are still the same."""
+        """Return whether voters, classes and side values are still the same."""
         model = state.model
         return self.classes is model.classes and self.layout is model.layout and self.values is state.sides.values
 
@@ -350,9 +326,9 @@ class Row:
 
 @dataclass
 class FusionState:
-    """What a VoteFusion has learned."""
+    """Learned state of a `VoteFusion`."""
 
-    model: ExpertsModel
+    model: Model
     fixed: tuple[Any, ...] | None  # all classes, if no more may join
     named: bool  # whether voters came with names
     voters: tuple[str, ...]
@@ -399,7 +375,7 @@ class FusionState:
         """Return the state that `parts` described."""
         blocks, kinds = apart(arrays), description["kinds"]
         return cls(
-            ExpertsModel.from_state(description["model"], blocks["model"]),
+            Model.from_state(description["model"], blocks["model"]),
             None if description["fixed"] is None else tuple(description["fixed"]),
             description["named"],
             tuple(description["voters"]),
@@ -439,7 +415,7 @@ class FusionState:
         """The voters that are asked one by one where some accuracy may be given up."""
         return self.asking.current(self)
 
-    def unit(self, model: ExpertsModel | None = None) -> tuple[float, float]:
+    def unit(self, model: Model | None = None) -> tuple[float, float]:
         """Return the total weight of the voters, and the ratio of the model's scores to w.x.
 
         The engine gives scores up to one positive factor, which shows when the voter of the largest weight votes alone.
@@ -519,7 +495,7 @@ class FusionState:
         place = None if self._reader is None else self._reader.label(y)
         return None if place is None or place >= int(self.model.engine.state.shape[KNOWN]) else place
 
-    def learn_row(self, votes: Any, y: Any, sample_weight: Any = None) -> bool:
+    def learn_row(self, votes: Any, y: Any, sample_weight: Any = None, wrong: bool = False) -> bool:
         """Learn one row of known voters, classes and label; return False, and learn nothing, if it is anything else.
 
         The result is that of `advance`, in much less time.
@@ -527,25 +503,37 @@ class FusionState:
         weights = None if sample_weight is None else one_weight(sample_weight)
         row = None if weights is None and sample_weight is not None else self.read_row(votes)
         place = None if row is None else self.read_label(y)
-        if row is None or place is None or self._reader is None:
+        if row is None or place is None or self._reader is None or (wrong and place < 0):
             return False
         self._widened = None
-        labels = np.array([place], np.int32)
+        labels = np.array([-2 - place if wrong else place], np.int32)
         few = self.asking.for_few(self, row.asked[0]) if weights is None and place >= 0 else None
         if few is not None:
-            right = np.array([self.asking.learn_few(few, row.codes[0], row.asked[0], place) == place])
+            right = self._taught_few(few, row.codes[0], row.asked[0], labels)
         else:
             right = self.model.play(row.instances, labels, weights=weights).predictions == labels
             if row.places is not None:
                 self.sides = self.sides.counted(row.places)
-            if place < 0:
-                self.asking.changed()
-                return True
-            self.asking.learn_all(row.codes, row.asked, labels)
+            if labels[0] >= 0:
+                self.asking.learn_all(row.codes, row.asked, labels)
+        if labels[0] < 0:
+            self.asking.changed()
+            return True
         order = self._reader.order
         self.tally.add(right, order[row.codes], order[labels], len(order) - 1)
         self.logit.add(row.codes, labels, right)
         return True
+
+    def _taught_few(self, few: Few, codes: np.ndarray, asked: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Learn one trial with the few; return whether they were right. A label is coded as in `Model.play`."""
+        if labels[0] < -1:
+            step = int(few.steps(asked[None])[0])
+            drawn = few.models[step].other_than(-2 - int(labels[0]), few.instance(codes, step), self.tally.trials)
+            labels[0] = -1 if drawn is None else drawn
+            if drawn is None:
+                return np.zeros(1, bool)
+        place = int(labels[0])
+        return np.array([self.asking.learn_few(few, codes, asked, place) == place])
 
     def join(self, held: Sequence[Sequence[Any]]) -> None:
         """Add columns for new voters, and for the values of the side columns at the trials to come."""
@@ -556,22 +544,32 @@ class FusionState:
         """Return the batch with the values of the side columns as they are numbered now."""
         return replace(batch, places=self.sides.places(held, len(batch))) if self.sides.names else batch
 
-    def advance(self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Learn these trials; with ``weights`` the model of all voters learns every trial."""
+    def advance(
+        self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None = None, wrong: np.ndarray | None = None
+    ) -> None:
+        """Learn these trials; with ``weights`` the model of all voters learns every trial.
+
+        Where ``wrong``, the label is not the one given.
+        """
         self._widened = None
         if self.asking.choice is None or weights is not None:
-            self._advance_all(batch, labels, weights)
+            self._advance_all(batch, labels, weights, wrong)
             return
         # Trials in which all voters were asked are learned together; each of the others may be for the few.
         complete = np.asarray(batch.asked.all(axis=1))
         edges = [t for t in range(1, len(batch)) if not (complete[t] and complete[t - 1])]
         for begin, end in pairwise([0, *edges, len(batch)]):
             part, label = batch[begin:end], labels[begin:end]
+            mask = None if wrong is None else wrong[begin:end]
             few = None if complete[begin] else self._few_for(part, label[0])
             if few is None:
-                self._advance_all(part, label, None)
-            else:
-                self._advance_few(few, part, label)
+                self._advance_all(part, label, None, mask)
+                continue
+            place = self.model.classes.index(label[0])
+            learned = np.array([-2 - place if mask is not None and mask[0] else place], np.int32)
+            right = self._taught_few(few, self._codes(part)[0], part.asked[0], learned)
+            if learned[0] >= 0:
+                self.count(self.tally, part, [self.model.classes[learned[0]]], right, few=True)
 
     def _few_for(self, batch: VoteBatch, label: Any) -> Few | None:
         """Return the few if this one trial is for them to learn."""
@@ -579,32 +577,32 @@ class FusionState:
         votes = [batch.names[vote] for vote in batch.said[0].tolist() if vote >= 0]
         return self.asking.for_few(self, batch.asked[0]) if label in known and known.issuperset(votes) else None
 
-    def _advance_few(self, few: Few, batch: VoteBatch, labels: np.ndarray) -> None:
-        place = self.model.classes.index(labels[0])
-        predicted = self.asking.learn_few(few, self._codes(batch)[0], batch.asked[0], place)
-        self.count(self.tally, batch, labels, np.array([predicted == place]), few=True)
-
-    def _advance_all(self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None) -> None:
-        wrong = np.zeros(len(batch), bool)
+    def _advance_all(
+        self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None, wrong: np.ndarray | None
+    ) -> None:
+        missed, learned = np.zeros(len(batch), bool), np.full(len(batch), -1, np.int32)
         for begin in range(0, len(batch), self.sides.stretch()):
             part = slice(begin, begin + self.sides.stretch())
-            weights_here, instances = None if weights is None else weights[part], self.laid_out(batch[part])
-            wrong[part] = self.model.run(instances, labels[part], grow=True, weights=weights_here).wrong
+            weights_here, mask = (None if block is None else block[part] for block in (weights, wrong))
+            trace = self.model.run(
+                self.laid_out(batch[part]), labels[part], grow=True, weights=weights_here, wrong=mask
+            )
+            missed[part], learned[part] = trace.wrong, trace.learned if trace.learned is not None else -1
         self.sides = self.sides.counted(batch.places)
-        labelled = labels_with_gaps(labels)[1] >= 0
-        self.count(self.tally, batch[labelled], labels[labelled], ~wrong[labelled])
+        labelled = learned >= 0
+        names = [self.model.classes[place] for place in learned[labelled].tolist()]
+        self.count(self.tally, batch[labelled], names, ~missed[labelled])
 
     def count(
         self,
         tally: Tally,
         batch: VoteBatch,
-        labels: np.ndarray,
+        names: list[Any],
         right: np.ndarray,
         leaders: tuple[int, int] | None = None,
         few: bool = False,
     ) -> None:
-        """Count right answers; the trials of a ``few`` are already kept."""
-        names = labels.tolist()
+        """Count right answers, given the labels; the trials of a ``few`` are already kept."""
         # Plurality breaks ties by the order of the classes, which must not depend on when each of them appeared.
         everything = [*self.model.classes, *batch.names, *names]
         classes = Names(everything if self.fixed is not None else in_order(everything))
@@ -687,7 +685,7 @@ class FusionState:
             guest = self.model.visited(self.model.layout, names, names)
             yield trials, guest, guest.fitted(self.known(self.laid_out(batch[trials]), names))
 
-    def judge_of(self, batch: VoteBatch) -> tuple[ExpertsModel, Experts, np.ndarray]:
+    def judge_of(self, batch: VoteBatch) -> tuple[Model, Experts, np.ndarray]:
         """Return the model that answers one trial, the trial as it takes it, and the voter of each of its columns."""
         few = self.few if self._of_few(batch)[0] else None
         if few is not None:
@@ -710,7 +708,7 @@ class FusionState:
         """Return scores in units of the weight of the voters; -inf for classes that are not yet known."""
         return self._table(parts, size, self._in_units)
 
-    def _in_units(self, model: ExpertsModel, scores: np.ndarray) -> np.ndarray:
+    def _in_units(self, model: Model, scores: np.ndarray) -> np.ndarray:
         of_few = model is not self.model and self.few is not None and any(model is own for own in self.few.models)
         try:
             total, factor = self.unit(model if of_few else None)
@@ -718,9 +716,7 @@ class FusionState:
             total, factor = 1.0, 1.0
         return scores / (total * factor)
 
-    def _table(
-        self, parts: Iterable[Part], size: int, change: Callable[[ExpertsModel, np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def _table(self, parts: Iterable[Part], size: int, change: Callable[[Model, np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the scores of each trial for each of `classes`, changed by a function."""
         classes = self.classes
         table = np.zeros((size, len(classes)))
@@ -738,14 +734,6 @@ class FusionState:
                 found[t] = names
         return found
 
-    def hosting(self, voters: tuple[str, ...], batch: VoteBatch) -> FusionState:
-        """Return a copy to score these trials by, with new voters as guests; this one stays."""
-        other = copy(self)
-        other.voters, other.asking, other._widened, other._reader = voters, Asking(), None, None
-        other.sides = self.sides.joined([[] for _ in self.sides.names], len(voters)) if self.sides.names else self.sides
-        other.model = self.model.visited(other.laid_out(batch).layout, (), ())
-        return other
-
     def question(self, batch: VoteBatch, asked: np.ndarray) -> Question:
         """Return one instance as `predict` sees it, and where further votes would be stored."""
         ((_, model, instances),) = self.parts_of(batch)
@@ -756,7 +744,7 @@ class FusionState:
         widen = partial(self._engine_with_class, model) if model.engine.settings.by_votes else None
         return Question(model.engine, instances, asked, columns[:, : model.layout.voters], widen)
 
-    def _engine_with_class(self, model: ExpertsModel) -> Engine:
+    def _engine_with_class(self, model: Model) -> Engine:
         """Return an engine that knows one more class; kept until something is learned."""
         if model is not self.model:
             return add_class(model, model.layout)
@@ -774,7 +762,7 @@ class FusionState:
         else:
             batch, labels = held_out
             right, tally = self.predict(self.parts_of(batch), len(batch)) == labels, Tally(len(self.voters))
-            self.count(tally, batch, labels, right, self.tally.leaders)
+            self.count(tally, batch, labels.tolist(), right, self.tally.leaders)
             comparison = tally.compare(self.voters, self.tally.leaders)
             numbers = Names(self.model.classes).encode_known(labels.tolist())
             logit = self.logit.held_out(self._codes(batch), batch.logs, numbers, right, k)
@@ -852,8 +840,67 @@ def _with_labels(description: Mapping[str, Any], change: Callable[[Any], Any]) -
 # -- the fusion ---------------------------------------------------------------------------------------------------
 
 
-class OnLineFusion:
-    """All of `linmax.VoteFusion` but what makes it an estimator of scikit-learn, which takes a second to import."""
+class VoteFusion:
+    """Learn on-line how far to trust each of several voters, and fuse them.
+
+    Each trial is predicted before its label is seen, then learned from; the order of the rows is the order of the
+    trials. So `report` can say what the fusion was worth on the very trials that it learned from.
+
+    Parameters
+    ----------
+    learner
+        Any learner of the library, described or as text. The default has nothing to tune (see `linmax.vr_combine`).
+    classes
+        All classes, in order. Without it they are those met in votes and labels, and more may join at any
+        `partial_fit`.
+    discover
+        Without ``classes``: from when on a class may be predicted. "votes": from the first vote for it on, or after its
+        first label; also by `predict`, where a class was never met before (it has no column in `predict_proba`, whose
+        rows then add up to less than 1). "labels": after its first label only (Mesterharm 2001, section 6.2).
+    normalize
+        For scores only: under which normalizations the learner gets each rater (see `linmax.normalization`).
+    abstain
+        A label that means abstention, besides None, nan, pandas' NA and empty text; or a set of them.
+    by
+        Side columns among the votes, such as a subject or a source: a name, or a place where votes have no names, or a
+        list of these. They are not voters: for each of their values every voter gets a copy, which votes where the
+        value holds, so that a voter may be trusted on one subject and not on another (see `linmax.experts`). Where a
+        value is missing or was never met, the voters themselves decide. For votes only.
+    thresholds
+        Let the learner prefer a class regardless of votes.
+    tie, update_on_tie
+        As in `linmax.run`.
+
+    Notes
+    -----
+    Votes are (trials, voters) labels: an array, lists, a dict of columns, or a DataFrame of pandas or polars, whose
+    columns name the voters. Scores are (trials, raters, classes) numbers, or a dict from a rater's name to its (trials,
+    classes) array; the classes are then fixed by the first call: those given, or else the labels, sorted, when there
+    are as many, or else 0 to k - 1. A voter that is known by name may be absent later, which means that it was not
+    asked, as does a vote ``...`` among others; one with None was asked and abstained. Neither moves its weight, but
+    only the second counts against asking it again (see `ask`). New ones may join at any `partial_fit`; without names,
+    they are further columns at the right.
+
+    Probabilities are a softmax of the scores, mixed with a guess, fitted to the last 1,000 trials as they were scored
+    before their labels were seen (see `linmax.models.calibration`).
+
+    References
+    ----------
+    Mesterharm and Hsu, Combinatorial fusion with on-line learning algorithms.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.05, trials=1500, seed=1)
+    >>> fusion = linmax.VoteFusion("AR-winnow(1.1)").fit(data.votes[:1000], data.labels[:1000])
+    >>> report = fusion.report(data.votes[1000:], data.labels[1000:])
+    >>> report.test.accuracy["fusion"] > 0.9 > report.test.accuracy["plurality"]
+    True
+    >>> sorted(int(name) for name in list(fusion.weights())[:10])  # the ten that matter
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+
+    _estimator_type = "classifier"
 
     def __init__(
         self,
@@ -877,6 +924,36 @@ class OnLineFusion:
         self.thresholds = thresholds
         self.tie = tie
         self.update_on_tie = update_on_tie
+
+    # -- an estimator of scikit-learn, which takes a second to import ----------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the parameters by name."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name."""
+        known = list(self.get_params())
+        for name, value in parameters.items():
+            setattr(self, one_of("parameter", name, known), value)
+        return self
+
+    def score(self, votes: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on held-out trials."""
+        return float(np.average(self.predict(votes) == np.asarray(y), weights=sample_weight))
+
+    def __repr__(self) -> str:
+        first = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not first[name]]
+        return f"VoteFusion({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return getattr(self, "_state", None) is not None
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
+
+        return Tags("classifier", TargetTags(required=False), classifier_tags=ClassifierTags())
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -905,80 +982,78 @@ class OnLineFusion:
             drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
         """
         state: FusionState | None = getattr(self, "_state", None)
-        if wrong is not None:
-            self._learn_with_wrong(votes, y, wrong, sample_weight)
-        elif state is None or self.abstain is not None or not state.learn_row(votes, y, sample_weight):
-            self._state = self._learn(state, votes, y, sample_weight)
+        mark = False if wrong is None else one_mark(wrong)
+        plain = self.abstain is None and mark is not None
+        if not plain or state is None or not state.learn_row(votes, y, sample_weight, bool(mark)):
+            self._state = self._learn(state, votes, y, sample_weight, wrong)
         return self
 
-    def _learn(self, state: FusionState | None, votes: Any, y: Any, sample_weight: Any) -> FusionState:
-        ballots = read_votes(votes, self.by)
+    def _learn(
+        self, state: FusionState | None, votes: Any, y: Any, sample_weight: Any, wrong: Any = None
+    ) -> FusionState:
+        ballots = read_ballots(votes, side_columns(self.by))
         labels, weights = labels_given(y, len(ballots)), weights_given(sample_weight, len(ballots))
+        denied = None if wrong is None else _denied(y, labels, wrong)
         if weights is not None and not weights.all():
             positive = weights > 0.0
             if not positive.any():
                 if state is None:
                     raise ValueError("sample_weight: all weights are 0; leave it out, or give some trial more")
                 return state
-            ballots, labels, weights = some_rows(ballots, positive), labels[positive], weights[positive]
+            ballots, labels, weights = ballots[positive], labels[positive], weights[positive]
+            denied = None if denied is None else denied[positive]
         labels = labels_meant(labels, () if state is None else state.model.classes)
         distinct, inverse = labels_with_gaps(labels)
-        known = [*(self.classes if self.classes is not None and state is None else ()), *distinct]
+        right = distinct
+        if denied is not None:  # what is wrong need not be a class
+            right = [distinct[i] for i in np.unique(inverse[~denied]).tolist() if i >= 0]
+        known = [*(self.classes if self.classes is not None and state is None else ()), *right]
         ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
         if state is None and not ballots.scored and (inverse >= 0).sum() >= ROWS_OF_IDS:
-            tell_strangers(ballots, distinct, self.abstain)
+            tell_strangers(ballots, distinct)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
-        unknown = [name for name in distinct if fixed is not None and name not in fixed]
+        unknown = [name for name in right if fixed is not None and name not in fixed]
         if unknown:
             t = int(np.flatnonzero(inverse == distinct.index(unknown[0]))[0])
             raise ValueError(f"y: {unknown[0]!r} at trial {t} is not among the classes {list(fixed or ())!r}; add it")
         voters, by_name = joined(state, ballots)
         normalizer = state.normalizer if state is not None else Normalizer(self.normalize) if ballots.scored else None
-        sides = self._sides() if state is None else state.sides
+        sides = Sides(tuple(map(str, side_columns(self.by)))) if state is None else state.sides
         held = read_sides(sides.names, ballots.sides)
         begins = sides.debuts(held)
         complete = sides.joined(held, len(voters)) if sides.names else sides  # refused as a whole, or not at all
         batch = make_batch(self, ballots, voters, by_name, fixed, normalizer, complete)
+        begun = state is not None
         if state is None:
             state = FusionState(self._new_model(batch, fixed), fixed, by_name, voters, normalizer, sides)
         if len(ballots) < ROWS_OF_IDS and not ballots.scored and fixed is None:
             seen = {*state.model.classes, *silent_votes(self.abstain)}
-            state.ids.see_rows(state.tally.trials, ballots.aligned(voters, by_name), voters, labels.tolist(), seen)
+            rows = [[batch.names[vote] if vote >= 0 else None for vote in row] for row in batch.said.tolist()]
+            state.ids.see_rows(state.tally.trials, rows, voters, labels.tolist(), seen)
         state.voters = voters
         for first, last in pairwise([*begins, len(ballots)]):
             state.join([column[first:last] for column in held])
             part = state.placed(batch[first:last], [column[first:last] for column in held])
-            state.advance(part, labels[first:last], None if weights is None else weights[first:last])
+            weights_here, mask = (None if block is None else block[first:last] for block in (weights, denied))
+            state.advance(part, labels[first:last], weights_here, mask)
+        if denied is not None and not begun and not state.model.trials:
+            raise ValueError("nothing could be learned: wrong answers alone, and no other class; give classes=")
         return state
 
-    def _new_model(self, batch: VoteBatch, fixed: tuple[Any, ...] | None) -> ExpertsModel:
+    def _new_model(self, batch: VoteBatch, fixed: tuple[Any, ...] | None) -> Model:
         """Return a model for trials like these, before the first of them."""
         one_of("discover", self.discover, ("votes", "labels"))
         settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None else False)
-        return ExpertsModel(self.learner, batch.instances.layout, fixed or (), settings).follow()
-
-    def _new_state(self, rows: Ballots, labels: list[Any]) -> FusionState:
-        """Return the state of a fusion of these voters before the first trial."""
-        fixed, (voters, by_name) = self._fixed(rows, labels), joined(None, rows)
-        normalizer, sides = Normalizer(self.normalize) if rows.scored else None, self._sides()
-        sides = sides.joined([[] for _ in sides.names], len(voters)) if sides.names else sides
-        batch = make_batch(self, some_rows(rows, slice(1)), voters, by_name, fixed, normalizer, sides)
-        return FusionState(self._new_model(batch, fixed), fixed, by_name, voters, normalizer, sides)
-
-    def _sides(self) -> Sides:
-        return Sides(tuple(map(str, side_columns(self.by))))
+        return Model(self.learner, batch.instances.layout, fixed or (), settings).follow()
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:
         """Return the classes if no more may join: those given, or for scores those of the first call."""
-        if isinstance(self.classes, str):
-            raise TypeError(
-                f"classes must be a list of labels, got the text {self.classes!r}; try {list(self.classes)!r}"
-            )
         if self.classes is not None:
-            return tuple(as_array(list(self.classes)).tolist())
+            return distinct_classes(self.classes)
         if not ballots.scored:
             return None
-        k = ballots.table.shape[2]
+        assert ballots.scores is not None
+        k = ballots.scores.shape[2]
         if len(labels) == k:
             return tuple(labels)
         if set(labels) <= set(range(k)):
@@ -987,72 +1062,6 @@ class OnLineFusion:
             f"scores rate {k} classes but y has {len(labels)} labels, such as {labels[0]!r}; pass classes= in the "
             "order of the scores"
         )
-
-    def _learn_with_wrong(self, votes: Any, y: Any, wrong: Any, sample_weight: Any) -> None:
-        """Learn trials of which some have only a class that is not the label; an error leaves the fusion as it was."""
-        if y is None:
-            raise ValueError("wrong= says of which trials the class in y is wrong, and y is not given; pass it")
-        before: FusionState | None = getattr(self, "_state", None)
-        if before is not None and self._learn_wrong_row(before, votes, y, wrong, sample_weight):
-            return
-        ballots = read_votes(votes, self.by)
-        labels, mask = labels_given(y, len(ballots)), mask_of(wrong, len(ballots))
-        weights = weights_given(sample_weight, len(ballots))
-        bare = next((t for t in np.flatnonzero(mask).tolist() if no_label(labels[t])), None)
-        if bare is not None:
-            raise ValueError(
-                f"y: trial {bare} is marked wrong, but has no class: {labels[bare]!r}; give it, or unmark it"
-            )
-        kept = deepcopy(before) if len(mask) > 1 else before  # a single trial is learned as a whole or not at all
-        try:
-            if before is None and ballots.scored:  # the classes are those of all trials
-                self._state = self._new_state(ballots, labels_with_gaps(labels)[0])
-            begin = 0
-            for t in [*np.flatnonzero(mask).tolist(), len(mask)]:
-                for part, learn in ((slice(begin, t), self.partial_fit), (slice(t, t + 1), self._learn_wrong)):
-                    weights_here = None if weights is None else weights[part]
-                    if part.start < min(part.stop, len(mask)) and (weights_here is None or weights_here.any()):
-                        learn(some_rows(ballots, part), labels[part], weights_here)
-                begin = t + 1
-            if before is None and (getattr(self, "_state", None) is None or not self.model.trials):
-                raise ValueError("nothing could be learned: wrong answers alone, and no other class; give classes=")
-        except Exception:
-            if kept is None:
-                self.__dict__.pop("_state", None)
-            else:
-                self._state = kept
-            raise
-
-    def _learn_wrong(self, rows: Ballots, labels: np.ndarray, weight: np.ndarray | None) -> None:
-        """Learn that one label is not this class; nothing if no other class is known, or this one is unknown."""
-        before: FusionState | None = getattr(self, "_state", None)
-        classes = before.model.classes if before is not None else () if self.classes is None else self.classes
-        meant, rows = labels_meant(labels, classes), matched(rows, classes, self.abstain)
-        state = self._new_state(rows, meant.tolist()) if before is None else before
-        voters, by_name = joined(state, rows)
-        batch = make_batch(self, rows, voters, by_name, state.fixed, state.normalizer, state.sides)
-        host = state if voters == state.voters else state.hosting(voters, batch)
-        ((_, judge, instances),) = host.parts_of(batch)
-        drawn = other_label(judge, instances, meant.tolist()[0], state.tally.trials)
-        if drawn is not None:
-            self._state = state
-            with denied(state.model, drawn.wrong):
-                self.partial_fit(rows, [drawn.label], weight)
-
-    def _learn_wrong_row(self, state: FusionState, votes: Any, y: Any, wrong: Any, sample_weight: Any) -> bool:
-        """Learn one plain row with a class that is not the label; return False if it is anything else."""
-        row = None if self.abstain is not None else state.read_row(votes)
-        if row is None or (sample_weight is not None and one_weight(sample_weight) is None):
-            return False
-        place = state.read_label(y)
-        if place is None or place < 0 or not mask_of(wrong, 1)[0]:
-            return False
-        _, judge, instances = state.part_of_row(row)
-        drawn = other_label(judge, instances, state.model.classes[place], state.tally.trials)
-        if drawn is not None:
-            with denied(state.model, drawn.wrong):
-                state.learn_row(votes, [drawn.label], sample_weight)
-        return True
 
     # -- predicting -----------------------------------------------------------------------------------------------
 
@@ -1074,9 +1083,6 @@ class OnLineFusion:
         batch = later(self, state, votes)
         return list(state.parts_of(batch)), len(batch)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return getattr(self, "_state", None) is not None
-
     @property
     def classes_(self) -> np.ndarray:
         """The classes, in the order of the columns of `decision_function` and `predict_proba`: as given, or sorted."""
@@ -1093,7 +1099,7 @@ class OnLineFusion:
         return len(self._fitted.voters)
 
     @property
-    def model(self) -> ExpertsModel:
+    def model(self) -> Model:
         """The model under it; for the rest of the library."""
         return self._fitted.model
 
@@ -1145,7 +1151,7 @@ class OnLineFusion:
         --------
         >>> import linmax
         >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.3, trials=1500, seed=1)
-        >>> fusion = OnLineFusion("AR-winnow(1.1)").fit(data.votes[:1000], data.labels[:1000])
+        >>> fusion = VoteFusion("AR-winnow(1.1)").fit(data.votes[:1000], data.labels[:1000])
         >>> sets = fusion.predict_set(data.votes[1000:], coverage=0.9)
         >>> covered = np.mean([label in found for label, found in zip(data.labels[1000:].tolist(), sets)])
         >>> bool(abs(covered - 0.9) < 0.04)
@@ -1165,7 +1171,7 @@ class OnLineFusion:
 
         Examples
         --------
-        >>> fusion = OnLineFusion("S(b=0.1)-auto").fit([["x", "y"], ["y", "x"]] * 20, ["x", "y"] * 20)
+        >>> fusion = VoteFusion("S(b=0.1)-auto").fit([["x", "y"], ["y", "x"]] * 20, ["x", "y"] * 20)
         >>> asked = sum(fusion.wants_label(["x", "y"]) for _ in range(100))
         >>> asked < 30
         True
@@ -1242,11 +1248,11 @@ class OnLineFusion:
     def _codes(self, votes: Mapping[Any, Any]) -> np.ndarray:
         """Return votes by the model's numbers; -1 for abstentions and unknown classes."""
         state = self._fitted
-        ballots = _ballots(state, votes)
+        cast = {str(name): vote for name, vote in votes.items()}
         try:
-            return Names(state.model.classes).encode(ballots.table[0].tolist())
+            return Names(state.model.classes).encode(map(cast.get, state.voters))
         except KeyError:  # a new class, or another spelling
-            return np.asarray(state._codes(later(self, state, ballots))[0])
+            return np.asarray(state._codes(later(self, state, _ballots(state, votes)))[0])
 
     @property
     def recent_rows(self) -> int:
@@ -1435,8 +1441,7 @@ class OnLineFusion:
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the parameters and all that was learned: plain data that JSON can hold, and arrays."""
-        parameters = {name: getattr(self, name) for name in signature(type(self)).parameters}
-        return fusion_state(parameters, getattr(self, "_state", None))
+        return fusion_state(self.get_params(), getattr(self, "_state", None))
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
@@ -1453,8 +1458,7 @@ class OnLineFusion:
 
         Labels may be text, numbers, truth values and tuples of these. `load` resumes bit for bit.
         """
-        parameters = {name: getattr(self, name) for name in signature(type(self)).parameters}
-        files.write(path, FUSION_KIND, *fusion_state(parameters, self._fitted))
+        files.write(path, FUSION_KIND, *fusion_state(self.get_params(), self._fitted))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -1464,8 +1468,8 @@ class OnLineFusion:
         --------
         >>> import os, tempfile
         >>> name = os.path.join(tempfile.mkdtemp(), "fusion.linmax")
-        >>> OnLineFusion("winnow(1.1)").fit([["x", "y"], ["y", "y"]], ["x", "y"]).save(name)
-        >>> OnLineFusion.load(name).predict([["x", "y"]]).tolist()
+        >>> VoteFusion("winnow(1.1)").fit([["x", "y"], ["y", "y"]], ["x", "y"]).save(name)
+        >>> VoteFusion.load(name).predict([["x", "y"]]).tolist()
         ['x']
         """
         description, arrays = files.read(path, FUSION_KIND)
@@ -1479,6 +1483,17 @@ class OnLineFusion:
         return fusion
 
 
+def _denied(y: Any, labels: np.ndarray, wrong: Any) -> np.ndarray:
+    """Return the mask of trials of which only a class that is not the label is known, checked."""
+    if y is None:
+        raise ValueError("wrong= says of which trials the class in y is wrong, and y is not given; pass it")
+    mask = mask_of(wrong, len(labels))
+    bare = next((t for t in np.flatnonzero(mask).tolist() if no_label(labels[t])), None)
+    if bare is not None:
+        raise ValueError(f"y: trial {bare} is marked wrong, but has no class: {labels[bare]!r}; give it, or unmark it")
+    return mask
+
+
 def _by_text(costs: Any) -> Any:
     """Return costs by the names that voters have here, which are text."""
     return {str(name): cost for name, cost in costs.items()} if isinstance(costs, Mapping) else costs
@@ -1489,4 +1504,8 @@ def _ballots(state: FusionState, votes: Mapping[Any, Any]) -> Ballots:
     cast = {str(name): vote for name, vote in votes.items()}
     row = [cast.get(name) for name in state.voters]
     names, sides = state.voters if state.named else None, tuple([cast.get(name)] for name in state.sides.names)
-    return Ballots(label_array(row)[None], names, sides)
+    codes, named, _ = encode_votes(label_array(row)[None], state.voters)
+    return Ballots(codes, named, names, sides)
+
+
+OnLineFusion = VoteFusion

@@ -13,7 +13,7 @@ __all__ = ["load"]
 # Module and class of each kind of model file; a class is imported when a file of its kind is opened.
 LOADERS = {
     "learner": ("online", "Learner"),
-    "vote fusion": ("vote_fusion", "VoteFusion"),
+    "vote fusion": ("fusion", "VoteFusion"),
     "stream model": ("streams", "StreamModel"),
     "LinearMaxClassifier": ("sklearn", "LinearMaxClassifier"),
     "FusionClassifier": ("sklearn", "FusionClassifier"),

@@ -43,12 +43,11 @@ from linmax.io.vocabulary import Vocabulary
 from linmax.learners.base import Mixture, Placement
 from linmax.models.asking import Asking, Recent
 from linmax.models.baselines import Tally
-from linmax.models.columns import Columns
-from linmax.models.experts_model import ExpertsModel
-from linmax.models.fusion import FusionState, OnLineFusion
+from linmax.models.fusion import FusionState, VoteFusion
 from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
+from linmax.models.weights import Columns
 from linmax.rules.mixing import MULTIPLICATIVE, mixture_of
 from linmax.util.checks import finite, one_of
 from linmax.util.names import handed_over
@@ -67,7 +66,7 @@ __all__ = [
 
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]  # of a model
-Mergeable = TypeVar("Mergeable", Learner, StreamModel, OnLineFusion)
+Mergeable = TypeVar("Mergeable", Learner, StreamModel, VoteFusion)
 HOW = ("uniform", "trials", "mistakes")
 
 
@@ -98,13 +97,13 @@ def refuse_unmixable_nodes(engine: Engine) -> None:
 
 def checked_models(models: Sequence[Mergeable]) -> Sequence[Mergeable]:
     """Return the models as a list, refused unless they are all of one kind."""
-    if isinstance(models, (Learner, StreamModel, OnLineFusion)) or not isinstance(models, Iterable):
+    if isinstance(models, (Learner, StreamModel, VoteFusion)) or not isinstance(models, Iterable):
         raise TypeError(f"models must be a list, got {models!r}; put it in square brackets")
     models = list(models)
     if not models:
         raise ValueError("models must hold at least one model, got none")
     for place, model in enumerate(models):
-        if not isinstance(model, (Learner, StreamModel, OnLineFusion)) or type(model) is not type(models[0]):
+        if not isinstance(model, (Learner, StreamModel, VoteFusion)) or type(model) is not type(models[0]):
             raise TypeError(
                 f"models must all be Learner objects, all stream models or all fusions; number {place} is a "
                 f"{type(model).__name__}, number 0 a {type(models[0]).__name__}"
@@ -235,7 +234,7 @@ def merge_since(
     """
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
     models = checked_models(models)
-    if isinstance(models[0], OnLineFusion):
+    if isinstance(models[0], VoteFusion):
         return merge_fusions(models, how, multiplicative, base)
     refuse_unmergeable(models[0].learner)
     refuse_different(models)
@@ -248,7 +247,7 @@ def merge_since(
     shares = shares_of(models, base, how)
     if isinstance(models[0], Learner):
         return _merge_learners(base, models, shares, multiplicative)
-    return _merge_models(base, models, shares, multiplicative, last)
+    return _merge_streams(base, models, shares, multiplicative, last)
 
 
 def merge_states(
@@ -278,95 +277,110 @@ def _look_at(kind: Any, state: State, like: Any) -> Any:
     return StreamModel.from_state(*state, vocabulary, copied=False)
 
 
+class Places(NamedTuple):
+    """Places of a model's columns among those of the merged model."""
+
+    voters: np.ndarray = np.zeros(0, np.int64)
+    raters: np.ndarray = np.zeros(0, np.int64)
+    dense: np.ndarray = np.zeros(0, np.int64)
+    sparse: np.ndarray = np.zeros(0, np.int64)
+
+
+def merge_models(
+    models: Sequence[Model],
+    base: Model | None,
+    places: Sequence[Places],
+    layout: Layout,
+    columns: Columns,
+    shares: np.ndarray,
+    multiplicative: str,
+    last: bool = False,
+) -> tuple[Model, list[np.ndarray]]:
+    """Merge models whose columns have these places in the layout, those of the base last.
+
+    Return the model and the places of each one's classes. Curve and calibration start from scratch: the trials of
+    several streams have no common order.
+    """
+    everyone = [*models, *([] if base is None else [base])]
+    known = [int(model.engine.state.shape[KNOWN]) for model in everyone]
+    classes, count, class_maps = union_of_classes([model.classes for model in everyone], known)
+    placed = [PlacedEngine(model.engine, *at, own) for model, at, own in zip(everyone, places, class_maps, strict=True)]
+    before = None if base is None else placed.pop()
+    engine = merge_engines(before, placed, layout, len(classes), count, shares, multiplicative, last)
+    mistakes = sum(model.mistakes for model in models) - (0 if base is None else (len(models) - 1) * base.mistakes)
+    return Model.of(engine, classes, columns, mistakes, models), class_maps
+
+
 def _merge_learners(
     base: Learner | None, learners: Sequence[Learner], shares: np.ndarray, multiplicative: str
 ) -> Learner:
-    all_of = [*learners, *([] if base is None else [base])]
-    engines = [learner.engine for learner in all_of]
-    known = [int(engine.state.shape[KNOWN]) for engine in engines]
-    classes, count, class_maps = union_of_classes([learner.classes for learner in all_of], known)
-    voters, voter_maps = union_of_names([learner.voters for learner in all_of])
-    raters, rater_maps = union_of_names([learner.raters for learner in all_of])
-    attributes, attribute_maps = union_of_names([learner.attributes for learner in all_of])
-    layout = Layout(len(voters), len(raters), 0, len(attributes), engines[0].layout.constant)
-    none = np.zeros(0, np.int64)
-    placed = [
-        PlacedEngine(engine, voter_maps[i], rater_maps[i], none, attribute_maps[i], class_maps[i])
-        for i, engine in enumerate(engines)
-    ]
-    size = len(learners)
-    before = placed[size] if base is not None else None
-    merged = merge_engines(before, placed[:size], layout, len(classes), count, shares, multiplicative)
-    mistakes = sum(learner.mistakes for learner in learners) - (size - 1) * (base.mistakes if base is not None else 0)
-    # mistakes and recent scores of several streams have no common order: curve and calibration start from scratch
-    header, arrays = Model.of(
-        merged, classes, Columns(voters, raters, attributes), mistakes, [learner.model for learner in learners]
-    ).state()
+    everyone = [*learners, *([] if base is None else [base])]
+    voters, voter_maps = union_of_names([learner.voters for learner in everyone])
+    raters, rater_maps = union_of_names([learner.raters for learner in everyone])
+    attributes, attribute_maps = union_of_names([learner.attributes for learner in everyone])
+    places = [Places(*maps[:2], sparse=maps[2]) for maps in zip(voter_maps, rater_maps, attribute_maps, strict=True)]
+    constant = learners[0].engine.layout.constant
+    model, class_maps = merge_models(
+        [learner.model for learner in learners],
+        None if base is None else base.model,
+        places,
+        Layout(len(voters), len(raters), 0, len(attributes), constant),
+        Columns(voters, raters, attributes),
+        shares,
+        multiplicative,
+    )
+    header, arrays = model.state()
     description = learners[0].state()[0] | {
         "asking": {},
         "model": header,
         "max_pending": max(learner.max_pending for learner in learners),
         "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
     }
-    found = Learner.from_state(description, arrays)
-    kept = [learner._asked().recent for learner in learners]
+    merged = Learner.from_state(description, arrays)
+    kept = [learner.asking.recent for learner in learners]
     if all(recent.trials for recent in kept) and not (raters or attributes):
-        maps = zip(kept, voter_maps, class_maps, strict=False)
-        found._asking = Asking(Recent.joined(list(maps), len(voters), sum(recent.trials for recent in kept)))
-    return found
+        maps, trials = list(zip(kept, voter_maps, class_maps, strict=False)), sum(recent.trials for recent in kept)
+        merged._asking = Asking(Recent.joined(maps, len(voters), trials))
+    return merged
 
 
-def _merge_models(
+def _merge_streams(
     base: StreamModel | None, models: Sequence[StreamModel], shares: np.ndarray, multiplicative: str, last: bool
 ) -> StreamModel:
-    all_of = [*models, *([] if base is None else [base])]
-    started = [place for place, model in enumerate(models) if model.engine is not None]
+    everyone = [*models, *([] if base is None else [base])]
+    started = [place for place, model in enumerate(models) if model.model is not None]
     if not started:
         return StreamModel.from_state(*models[0].state())
     first = models[started[0]]
     _refuse_other_columns(models, started)
-    vocabulary, maps = union_of_vocabularies(all_of)
+    vocabulary, maps = union_of_vocabularies(everyone)
     columns = 2**first.vocabulary.bits if first.vocabulary.bits else len(vocabulary)
     scaling = merge_scalings(
         None if base is None else _ordered_scaling(base, first),
         [_ordered_scaling(models[place], first) for place in started],
-        [maps[place] for place in [*started, *range(len(models), len(all_of))]],
+        [maps[place] for place in [*started, *range(len(models), len(everyone))]],
         columns,
     )
-    classes, known, class_maps = union_of_classes(
-        [model.classes for model in all_of], [len(model.classes) for model in all_of]
-    )
     wide, extra = len(first.dense_names), int(scaling.prepends)
-    assert first.engine is not None
     has_sparse = any(model.engine is not None and model.engine.layout.sparse for model in models)
-    constant = first.engine.layout.constant
-    layout = Layout(0, 0, wide + extra * bool(wide), columns + extra * (not wide) if has_sparse else 0, constant)
-    placed = {}
-    for place, model in enumerate(all_of):
-        if model.engine is not None:
-            dense = np.concatenate([np.arange(extra * bool(wide)), extra + _dense_places(model, first)]).astype(
-                np.int64
-            )
-            placed[place] = _placed(model.engine, dense, maps[place], bool(extra and not wide), class_maps[place])
-    before = placed.get(len(models)) if base is not None else None
-    engine = merge_engines(
-        before,
-        [placed[place] for place in started],
-        layout,
-        len(classes),
-        known,
-        shares[started] / shares[started].sum(),
-        multiplicative,
-        last,
-    )
-    names = list(dict.fromkeys([*classes, *(name for model in models for name in model.labels.names)]))
-    mistakes = sum(model.mistakes for model in models) - (len(models) - 1) * (0 if base is None else base.mistakes)
-    header, state = Model.of(
-        engine, classes, Columns(), mistakes, [model.model for model in models if model.model is not None]
-    ).state()
+    assert first.engine is not None
+    sparse = columns + extra * (not wide) if has_sparse else 0
+    layout = Layout(0, 0, wide + extra * bool(wide), sparse, first.engine.layout.constant)
+    merged, places = [], []
+    for model, names in zip(everyone, maps, strict=True):
+        if model.model is None or model.engine is None:
+            continue
+        dense = np.concatenate([np.arange(extra * bool(wide)), extra + _dense_places(model, first)]).astype(np.int64)
+        at = np.concatenate([[0], 1 + names]).astype(np.int64) if extra and not wide else names
+        merged.append(model.model)
+        places.append(Places(dense=dense, sparse=at[: model.engine.layout.sparse]))
+    before = merged.pop() if base is not None and base.model is not None else None
+    share = shares[started] / shares[started].sum()
+    mixed, _ = merge_models(merged, before, places, layout, Columns(), share, multiplicative, last)
+    header, state = mixed.state()
     description = first.state()[0] | {
         "scaling": scaling.description,
-        "labels": names,
+        "labels": list(dict.fromkeys([*mixed.classes, *(name for model in models for name in model.labels.names)])),
         "columns": columns,
         "model": header,
         "schema": _kinds_of_columns(models),
@@ -415,12 +429,6 @@ def _ordered_scaling(model: StreamModel, first: StreamModel) -> Scaling:
     return Scaling.from_state(model.scaling.description, arrays)
 
 
-def _placed(engine: Engine, dense: np.ndarray, columns: np.ndarray, shifted: bool, classes: np.ndarray) -> PlacedEngine:
-    none = np.zeros(0, np.int64)
-    sparse = np.concatenate([[0], 1 + columns]).astype(np.int64) if shifted else columns
-    return PlacedEngine(engine, none, none, dense, sparse[: engine.layout.sparse], classes)
-
-
 # -- fusions of votes --------------------------------------------------------------------------------------------------
 
 
@@ -432,20 +440,9 @@ class NothingLearned(NamedTuple):
     mistakes: int = 0
 
 
-class FusionNames(NamedTuple):
-    """Voters and classes of all fusions, and the places of those of each, with the base last."""
-
-    voters: list[str]
-    voter_maps: list[np.ndarray]
-    classes: list[Any]
-    known: int
-    class_maps: list[np.ndarray]
-    sides: Sides
-
-
 def merge_fusions(
-    fusions: Sequence[OnLineFusion], how: str | Sequence[float], multiplicative: str, base: OnLineFusion | None = None
-) -> OnLineFusion:
+    fusions: Sequence[VoteFusion], how: str | Sequence[float], multiplicative: str, base: VoteFusion | None = None
+) -> VoteFusion:
     """Merge fusions, as `merge` does.
 
     Counts add up, with those of a common base taken once. Curves and the logit that reports compare with start from
@@ -471,7 +468,7 @@ def merge_fusions(
     return merged
 
 
-def _refuse_different_parameters(fusions: Sequence[OnLineFusion]) -> None:
+def _refuse_different_parameters(fusions: Sequence[VoteFusion]) -> None:
     """Raise for fusions with different parameters; the order of classes does not matter."""
     names = list(signature(type(fusions[0])).parameters)
     first = _parameters(fusions[0], names)
@@ -483,7 +480,7 @@ def _refuse_different_parameters(fusions: Sequence[OnLineFusion]) -> None:
                 )
 
 
-def _parameters(fusion: OnLineFusion, names: Sequence[str]) -> dict[str, Any]:
+def _parameters(fusion: VoteFusion, names: Sequence[str]) -> dict[str, Any]:
     found = {name: getattr(fusion, name) for name in names}
     found = {name: list(value) if isinstance(value, (tuple, np.ndarray)) else value for name, value in found.items()}
     if found["classes"] is not None:
@@ -511,62 +508,35 @@ def _join_fusion_states(
 ) -> FusionState:
     everyone = [*states, *([] if base is None else [base])]
     signs = [1] * len(states) + ([] if base is None else [1 - len(states)])
-    union = _join_fusion_names(everyone, signs)
-    model = _join_fusion_models(base, states, union, shares, multiplicative)
-    first, size = states[0], len(union.voters)
-    tallies = [(state.tally, there) for state, there in zip(everyone, union.voter_maps, strict=True)]
-    recents = zip(states, union.voter_maps, union.class_maps, strict=False)
-    tally = Tally.added_up(tallies, signs, size)
-    recent = Recent.joined([(state.recent, there, classes) for state, there, classes in recents], size, tally.trials)
-    return FusionState(
-        model,
-        first.fixed,
-        first.named,
-        tuple(union.voters),
-        first.normalizer,
-        union.sides,
-        tally,
-        Asking(recent),
-    )
-
-
-def _join_fusion_names(everyone: Sequence[FusionState], signs: Sequence[int]) -> FusionNames:
     voters, voter_maps = union_of_names([state.voters for state in everyone])
-    known = [int(state.model.engine.state.shape[KNOWN]) for state in everyone]
-    classes, count, class_maps = union_of_classes([state.model.classes for state in everyone], known)
+    sides, first, copies = _join_sides(everyone, signs, len(voters)), states[0], states[0].copies
+    constant, size = first.model.layout.constant, len(voters)
+    if first.normalizer is not None:
+        layout = Layout(0, size * copies, 0, 0, constant)
+        places = [Places(raters=(own[:, None] * copies + np.arange(copies)).ravel()) for own in voter_maps]
+    else:
+        layout = Layout(len(sides.columns) if sides.names else size, 0, 0, 0, constant)
+        places = [Places(_places_of_votes(state, own, sides)) for state, own in zip(everyone, voter_maps, strict=True)]
+    models, before = [state.model for state in states], None if base is None else base.model
+    model, class_maps = merge_models(models, before, places, layout, Columns(), shares, multiplicative)
+    tally = Tally.added_up([(state.tally, own) for state, own in zip(everyone, voter_maps, strict=True)], signs, size)
+    kept = zip(states, voter_maps, class_maps, strict=False)
+    asking = Asking(Recent.joined([(state.recent, own, classes) for state, own, classes in kept], size, tally.trials))
+    return FusionState(model, first.fixed, first.named, tuple(voters), first.normalizer, sides, tally, asking)
+
+
+def _join_sides(everyone: Sequence[FusionState], signs: Sequence[int], voters: int) -> Sides:
+    """Return the side columns of all fusions, their counts added up."""
     sides = everyone[0].sides
-    if sides.names:
-        values = dict.fromkeys(value for state in everyone for value in state.sides.values)
-        held = [[value for column, value in values if column == place] for place in range(len(sides.names))]
-        sides = Sides(sides.names).joined(held, len(voters))
-        place, counts = {value: p for p, value in enumerate(sides.values)}, sides.counts.copy()
-        for state, sign in zip(everyone, signs, strict=True):
-            np.add.at(counts, [place[value] for value in state.sides.values], sign * state.sides.counts)
-        sides = replace(sides, counts=counts)
-    return FusionNames(voters, voter_maps, classes, count, class_maps, sides)
-
-
-def _join_fusion_models(
-    base: FusionState | None, states: Sequence[FusionState], union: FusionNames, shares: np.ndarray, multiplicative: str
-) -> ExpertsModel:
-    none = np.zeros(0, np.int64)
-    placed, copies = [], states[0].copies
-    scored = states[0].normalizer is not None
-    for state, there, classes in zip(
-        [*states, *([] if base is None else [base])], union.voter_maps, union.class_maps, strict=True
-    ):
-        voters, raters = _places_of_votes(state, there, union.sides), none
-        if scored:
-            voters, raters = none, (there[:, None] * copies + np.arange(copies)).ravel()
-        placed.append(PlacedEngine(state.model.engine, voters, raters, none, none, classes))
-    size = len(union.sides.columns) if union.sides.names else len(union.voters)
-    constant = states[0].model.layout.constant
-    layout = Layout(0, size * copies, 0, 0, constant) if scored else Layout(size, 0, 0, 0, constant)
-    before = placed.pop() if base is not None else None
-    engine = merge_engines(before, placed, layout, len(union.classes), union.known, shares, multiplicative)
-    mistakes = sum(state.model.mistakes for state in states)
-    mistakes -= (len(states) - 1) * (0 if base is None else base.model.mistakes)
-    return ExpertsModel.of(engine, union.classes, Columns(), mistakes, [state.model for state in states])
+    if not sides.names:
+        return sides
+    values = dict.fromkeys(value for state in everyone for value in state.sides.values)
+    held = [[value for column, value in values if column == place] for place in range(len(sides.names))]
+    sides = Sides(sides.names).joined(held, voters)
+    place, counts = {value: p for p, value in enumerate(sides.values)}, sides.counts.copy()
+    for state, sign in zip(everyone, signs, strict=True):
+        np.add.at(counts, [place[value] for value in state.sides.values], sign * state.sides.counts)
+    return replace(sides, counts=counts)
 
 
 def _places_of_votes(state: FusionState, voters: np.ndarray, sides: Sides) -> np.ndarray:

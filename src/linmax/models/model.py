@@ -1,23 +1,33 @@
-"""A learner at work: names of classes and columns, growth, counts and their curve, probabilities, and all its state.
+"""Model: the names, engine state and record behind every interface.
 
-Everything that users hold is thin on top of a `Model`: `run`, `Learner`, streams, fusion, and the interfaces of
-scikit-learn and River. It plays instances in arrays and classes by number; a `linmax.models.experts_model.ExpertsModel`
-plays instances from `linmax.experts` and labels as users write them.
+`run`, `Learner`, `VoteFusion`, `StreamModel` and the estimators of scikit-learn and River hold a `Model`. Each of them
+encodes its input as arrays and labels as numbers; `Model.play` predicts and learns the trials. A label is a class
+number, -1 where there is none yet, or -2 - c where all that is known is that it is not class c.
+
+Most learners learn from "not class c" by drawing another class in its place, with the probabilities they give. If P(j)
+are these probabilities, the likelihood of the event is 1 - P(c), and its gradient is the mean of the gradients of
+log P(j) over j drawn from P(j) / (1 - P(c)), j not c. So learning the drawn label follows the likelihood in the mean.
+The pool for attributes learns from the wrong class itself: its members let it fall behind the best other class. For it
+the drawn class only decides what counts as a mistake, and what a pool for votes learns from the same trial.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
-from dataclasses import astuple
+from dataclasses import astuple, dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, RECYCLED, TRIALS, UPDATES, Instances
-from linmax.data.arrays import Layout, cut
+from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
+from linmax.data.arrays import Layout, cut, widen
+from linmax.data.experts import Experts
+from linmax.data.labels import distinct_labels, named
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.joined_records import joined_records
 from linmax.engine.notation import as_learner, read_back, written
@@ -34,22 +44,43 @@ from linmax.engine.record import (
     widened,
 )
 from linmax.engine.record import TRIALS as COUNTED
+from linmax.learners.attributes.pool import RunningPool
 from linmax.models.calibration import Calibration, Confidence
-from linmax.models.columns import Columns
-from linmax.models.inspecting import Inspectable
 from linmax.models.showings import play_shown
+from linmax.models.trace import Trace, in_a_row
+from linmax.models.weights import Columns, WeightArrays, Weights
 from linmax.rules.custom import as_pickled
+from linmax.techniques.combining import BestOf, Combined, WeightedCombination
 from linmax.techniques.exploring import Exploring
+from linmax.techniques.node import Node
 from linmax.techniques.selecting import Selecting
+from linmax.techniques.voting import Voted
 from linmax.util import files
+from linmax.util.draws import another
 from linmax.util.names import apart
 
-__all__ = ["Model", "chosen"]
+__all__ = ["Member", "Model", "chosen", "mask_of", "refuse_others"]
 
 LARGEST_TABLE = 16 * LARGEST_RING  # scores of the trials that are played at a time
+WRONG_STREAM = 2  # of the draws of other classes
 
 
-class Model(Confidence, Inspectable):
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One of the learners that a combination runs side by side, and the mistakes that it has made by itself."""
+
+    name: str
+    mistakes: int
+    model: Model = field(repr=False)
+    node: Node = field(repr=False)
+
+    @property
+    def weights(self) -> Weights:
+        """A copy of the weights that it would predict with now."""
+        return self.model.weights_of(self.node)
+
+
+class Model(Confidence):
     """A learner at work.
 
     Parameters
@@ -77,7 +108,7 @@ class Model(Confidence, Inspectable):
         self.columns = columns or Columns()
         self.engine = Engine(self.learner, layout, len(self.classes), settings or Settings())
         self.record = new_record(len(self.classes))
-        self.grows = False  # whether columns have joined: then one that is missing does not speak
+        self.grows = False  # whether columns have joined: then a missing one abstains
         self._calibration = Calibration()
 
     def __repr__(self) -> str:
@@ -103,7 +134,7 @@ class Model(Confidence, Inspectable):
 
     @property
     def recycled(self) -> int:
-        """Of the updates, those on old instances."""
+        """Updates on old instances, which `updates` includes."""
         return int(self.engine.state.counts[:, RECYCLED].sum())
 
     @property
@@ -130,7 +161,7 @@ class Model(Confidence, Inspectable):
 
     @property
     def options(self) -> dict[str, Any]:
-        """How it was made, in the words of `linmax.run`."""
+        """Learner and options, named as in `linmax.run`."""
         settings = self.engine.settings
         return {
             "learner": str(self.learner),
@@ -143,6 +174,57 @@ class Model(Confidence, Inspectable):
     def bounded(self) -> Any:
         """A rule that needs attributes in [-1, 1] and ratings that differ by at most 1, or None."""
         return next((rule for rule in self.engine.facing if rule.bounded), None)
+
+    @property
+    def layout(self) -> Layout:
+        """Numbers of voters, raters and attributes."""
+        return self.engine.layout
+
+    @property
+    def weights(self) -> Weights:
+        """A copy of the weights that it predicts with now, by name, up to one positive factor."""
+        return self.weights_of(self.engine.top)
+
+    def weights_of(self, node: Node) -> Weights:
+        """The weights of one part of the learner (see `Member`)."""
+        stored, log_scale = node.shown(self.engine)
+        layout, k = self.layout, len(self.classes)
+        experts, stride = (int(n) for n in self.engine.state.shape[[EXPERTS, STRIDE]])
+        rows = stored[experts:].reshape(-1, stride)[: layout.rows, :k] if stride else np.zeros((layout.rows, k))
+        arrays = WeightArrays(
+            stored[: layout.voters].copy(),
+            stored[layout.voters : experts].copy(),
+            rows[0].copy() if layout.constant else np.zeros(0),
+            rows[1:].copy(),
+            log_scale,
+        )
+        return Weights(arrays, self.classes, *self.columns.all(layout))
+
+    @property
+    def members(self) -> list[Member]:
+        """Learners that a combination, or a vote over one, runs in parallel; none for any other learner.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(trials=500, seed=1)
+        >>> learner = linmax.combine(["perceptron", "AR-perceptron"])
+        >>> trace = linmax.run(learner, linmax.experts(votes=data.votes), data.labels)
+        >>> [member.name for member in sorted(trace.model.members, key=lambda member: member.mistakes)]
+        ['AR-perceptron', 'perceptron']
+        """
+        described, node = self.learner, self.engine.top
+        while isinstance(described, Voted):
+            described, node = described.base, node.children[0]
+        if not isinstance(described, Combined) or not isinstance(node, (BestOf, WeightedCombination)):
+            return []
+        parts = zip(described.members, node.mistakes.tolist(), node.children, strict=True)
+        return [Member(str(learner), mistakes, self, child) for learner, mistakes, child in parts]
+
+    @property
+    def pool(self) -> RunningPool | None:
+        """The pool for attributes at work, if the learner is one."""
+        return self.engine.top.pools.get("attributes")
 
     # -- growth ---------------------------------------------------------------------------------------------------
 
@@ -163,15 +245,20 @@ class Model(Confidence, Inspectable):
         known = int(self.engine.state.shape[KNOWN])
         if known == len(self.classes):
             return
-        place = {name: i for i, name in enumerate(self.classes)}
-        named = dict.fromkeys(place[name] for name in voted) if self.engine.settings.by_votes else {}
-        everyone = range(len(self.classes))
-        order = list(dict.fromkeys([*range(known), *named, *(place[name] for name in labels), *everyone]))
-        if order != sorted(order):
-            self.engine.renumber(order)
-            self.classes = [self.classes[i] for i in order]
-        if more := sum(number >= known for number in named):
+        voted = list(voted) if self.engine.settings.by_votes else []
+        names = self._ordered(self.classes, labels, voted)
+        if names != self.classes:
+            place = {name: i for i, name in enumerate(self.classes)}
+            self.engine.renumber([place[name] for name in names])
+            self.classes = names
+        if more := len(set(voted).difference(names[:known])):
             self.engine.know(known + more)
+
+    def _ordered(self, classes: Iterable[Any], labels: Iterable[Any], voted: Iterable[Any]) -> list[Any]:
+        """Return classes in the order in which they become known."""
+        known = self.classes[: int(self.engine.state.shape[KNOWN])]
+        first = [*voted, *labels] if self.engine.settings.by_votes else labels
+        return list(dict.fromkeys([*known, *first, *classes]))
 
     def visited(self, layout: Layout, classes: Iterable[Any], voted: Iterable[Any]) -> Self:
         """A copy to judge instances by, with further columns and classes, and some voted for; this one stays."""
@@ -186,32 +273,89 @@ class Model(Confidence, Inspectable):
     def play(
         self,
         instances: Instances,
-        places: np.ndarray,
+        labels: np.ndarray,
+        *,
         margins: bool = False,
         first_pass: bool = True,
         served: np.ndarray | None = None,
         weights: np.ndarray | None = None,
     ) -> Outcome:
-        """Predict each instance, then see its label, a place in `classes`, and update; count, and keep the scores.
+        """Predict each instance, then see its label and update; count, and keep the scores.
 
-        Those of instances that have been learned from before say nothing about ones to come: they are not kept.
-        Mistakes are counted against what was ``served`` for the instances, if they were predicted at another time.
-        Instances count as much as ``weights`` > 0 say (see `linmax.models.showings`), and are predicted once.
+        Parameters
+        ----------
+        labels
+            Class numbers; -1 for no label yet; -2 - c for "not class c", which is replaced by the class drawn in its
+            place, or by -1 if nothing can be learned: c is unknown, or there is no other class.
+        first_pass
+            False for instances learned from before: their scores say nothing about new ones, and are not kept.
+        served
+            Predictions made earlier, which mistakes are counted against.
+        weights
+            How much each trial counts (see `linmax.models.showings`); a trial of weight 0 is predicted only.
         """
+        size = len(labels)
+        most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if first_pass and self.follows else size
         if weights is not None and (weights == 1.0).all():
             weights = None
-        size, followed = len(places), first_pass and self.follows
-        most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if followed else size
-        if size <= most:
-            return self._stretch(instances, places, margins, first_pass, served, weights)
+        alone = labels < -1
+        if size <= most and not alone.any() and (weights is None or (weights > 0.0).all()):
+            return self._stretch(instances, labels, margins, first_pass, served, weights)
+        edges = {0, size, *range(0, size, max(1, most))}
+        for t in np.flatnonzero(alone).tolist():
+            edges |= {t, t + 1}
+        if weights is not None:
+            edges |= {*(np.flatnonzero(np.diff(weights > 0.0)) + 1).tolist()}
         parts = []
-        for begin in range(0, size, most):
-            end = min(size, begin + most)
-            answers = None if served is None else served[begin:end]
-            weights_here = None if weights is None else weights[begin:end]
-            here = cut(instances, begin, end), places[begin:end]
-            parts.append(self._stretch(*here, margins, first_pass, answers, weights_here))
+        for begin, end in pairwise(sorted(edges)):
+            rows = slice(begin, end)
+            part, weights_here = cut(instances, begin, end), None if weights is None else weights[rows]
+            if weights_here is not None and weights_here[0] == 0.0:
+                parts.append(self._judged_only(part, end - begin))
+            elif alone[begin]:
+                parts.append(self._deny(part, labels[rows], served, weights_here))
+            else:
+                answers = None if served is None else served[rows]
+                parts.append(self._stretch(part, labels[rows], margins, first_pass, answers, weights_here))
         return joined(parts)
+
+    def _judged_only(self, instances: Instances, size: int) -> Outcome:
+        predictions = self.engine.judge(instances, size)[0].astype(np.int32, copy=False)
+        return Outcome(predictions, np.zeros(size, np.uint8), None, None)
+
+    def _deny(
+        self, instance: Instances, label: np.ndarray, served: np.ndarray | None, weights: np.ndarray | None
+    ) -> Outcome:
+        """Learn one trial of which only a class that is not the label is known."""
+        wrong, label[0] = -2 - int(label[0]), -1
+        other = self.other_than(wrong, instance)
+        if other is None:
+            return self._judged_only(instance, 1)
+        label[0] = other
+        top = self.engine.top  # with two classes the other one is the label
+        pool = top.deniable if int(self.engine.state.shape[KNOWN]) > 2 else None
+        if isinstance(top, Exploring) or (top.deniable is not None and top.weighing is None):
+            weights = None  # repeated by weight, these would take the drawn class for the label
+        if isinstance(top, Exploring):
+            top.deny(wrong)
+        if pool is not None:
+            pool.denied = wrong
+        try:
+            return self._stretch(instance, label, False, True, served, weights)
+        finally:
+            if isinstance(top, Exploring):
+                top.undeny()
+            if pool is not None:
+                pool.denied = -1
+
+    def other_than(self, wrong: int, instance: Instances, trials: int | None = None) -> int | None:
+        """Draw another class than number ``wrong`` by the probabilities of one instance; None if nothing is said."""
+        known = int(self.engine.state.shape[KNOWN])
+        if wrong >= known:
+            return None
+        shares = self.own_probabilities(self.engine.judge(instance, 1)[1][:, :known])[0].tolist()
+        drawn = another(dict(enumerate(shares)), wrong, WRONG_STREAM, self.trials if trials is None else trials)
+        return None if drawn is None else int(drawn)
 
     def _stretch(
         self,
@@ -247,11 +391,11 @@ class Model(Confidence, Inspectable):
 
     @property
     def selects(self) -> bool:
-        """Whether it is a selective learner, which draws whether it wants a label."""
+        """True for a selective learner, which draws whether it wants a label."""
         return isinstance(self.engine.top, Selecting)
 
     def wants_label(self, table: np.ndarray, known: int | None = None) -> bool:
-        """Whether the label of an instance is wanted, given its scores from `judge`, of so many classes.
+        """Return whether the label of an instance is wanted, given its scores from `judge` for the ``known`` classes.
 
         A selective learner draws, and learns from the next label if it wants one; any other wants all labels.
         """
@@ -274,6 +418,212 @@ class Model(Confidence, Inspectable):
         except OverflowError:
             self.__dict__.update(vars(kept()))
             raise
+
+    # -- trials from `linmax.experts` ------------------------------------------------------------------------------
+
+    def run(
+        self,
+        instances: Experts,
+        labels: Sequence[Any] | np.ndarray,
+        *,
+        margins: bool = False,
+        grow: bool = False,
+        first_pass: bool = True,
+        weights: np.ndarray | None = None,
+        wrong: np.ndarray | None = None,
+    ) -> Trace:
+        """Learn further trials; return their `Trace`. A label that is None, nan or empty is none yet.
+
+        Trials count as much as ``weights`` say (see `linmax.models.showings`). Where ``wrong``, all that is known is
+        that the label is not the one given; such a trial teaches nothing while no other class is known.
+
+        With ``grow`` the instances may have further voters, raters and attributes, at the right of their block, and
+        labels and votes may name further classes. A new sub-expert starts with the weight of one that has always been
+        there and abstained; a new class is predicted only after its first label (Mesterharm 2001, section 6), or in
+        discovery by votes from its first vote on.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> model = linmax.run("perceptron", linmax.experts(votes=[["a"], ["b"]]), ["a", "b"]).model
+        >>> more = linmax.experts(votes=[["a", "c"], ["c", "c"]])
+        >>> model.run(more, ["c", "c"], grow=True).predictions.tolist()
+        ['a', 'c']
+        >>> model.classes, model.layout.voters
+        (['a', 'b', 'c'], 2)
+        """
+        refuse_others(instances)
+        distinct, places = distinct_labels(labels, len(instances), gaps=True)
+        if wrong is not None:
+            places = np.where(np.asarray(wrong) & (places >= 0), -2 - places, places)
+        return self.run_numbered(
+            instances, (distinct, places), margins=margins, grow=grow, first_pass=first_pass, weights=weights
+        )
+
+    def run_numbered(
+        self,
+        instances: Experts,
+        found: tuple[list[Any], np.ndarray],
+        *,
+        margins: bool = False,
+        grow: bool = False,
+        first_pass: bool = True,
+        weights: np.ndarray | None = None,
+    ) -> Trace:
+        """`run`, given distinct labels and for each trial the place of its label among them (coded as in `play`)."""
+        begins = self._debuts(instances, found, grow)
+        if len(begins) > 1:  # refused as a whole, or not at all
+            classes = list(
+                dict.fromkeys([*self.classes, *(found[0] if grow else []), *(instances.names if grow else [])])
+            )
+            _numbered(*found, classes)
+            self.fitted(instances, self._wider(instances.layout) if grow else self.layout, classes, grow)
+        parts = []
+        for begin, end in pairwise([*begins, len(instances)]):
+            rows = slice(begin, end)
+            part, weights_here = (
+                instances if len(begins) == 1 else instances[rows],
+                None if weights is None else weights[rows],
+            )
+            parts.append(self._run_stretch(part, (found[0], found[1][rows]), margins, grow, first_pass, weights_here))
+        return parts[0] if len(parts) == 1 else in_a_row(parts)
+
+    def _debuts(self, instances: Experts, found: tuple[list[Any], np.ndarray], grow: bool) -> list[int]:
+        """Return the first trial, and those at which a label or a vote names a class for the first time.
+
+        There the model grows, or the class becomes known, so that it does not matter how trials are cut into calls.
+        """
+        grow = grow and not (instances.fixed or instances.layout.raters)
+        joining = set(found[0]).union(instances.names) - set(self.classes) if grow else set()
+        by_votes = self.engine.settings.by_votes
+        strange = joining.union(instances.names).difference(self.known) if by_votes else joining
+        begins, size = {0}, len(instances)
+        for names, new, codes in (
+            (found[0], joining, np.maximum(found[1], -1)[:, None]),
+            (instances.names, strange, instances.votes),
+        ):
+            if new:
+                first = np.full(len(names) + 1, size)
+                first[codes[::-1].ravel()] = np.repeat(np.arange(size)[::-1], codes.shape[1])
+                begins |= {int(t) for name, t in zip(names, first, strict=False) if name in new and t < size}
+        return sorted(begins)
+
+    def _run_stretch(
+        self,
+        instances: Experts,
+        found: tuple[list[Any], np.ndarray],
+        margins: bool,
+        grow: bool,
+        first_pass: bool,
+        weights: np.ndarray | None,
+    ) -> Trace:
+        """`run_numbered` where votes name no class for the first time after the first trial."""
+        distinct, inverse = found
+        classes, layout = self.classes, self.layout
+        met: list[Any] = []  # in the order of their first trials
+        voted: list[Any] = []
+        if grow or len(self.known) < len(classes):
+            met = [distinct[i] for i in dict.fromkeys(inverse.tolist()) if i >= 0]
+            voted = [instances.names[vote] for vote in instances.votes[:1].ravel().tolist() if vote >= 0]
+        if grow:
+            classes, layout = (
+                list(dict.fromkeys([*classes, *met, *_named(instances, classes)])),
+                self._wider(instances.layout),
+            )
+        if len(self.known) < len(classes):  # in the order that `meet` will give them
+            among = set(classes)
+            classes = self._ordered(
+                classes, [name for name in met if name in among], [name for name in voted if name in among]
+            )
+        labels = _numbered(distinct, inverse, classes)
+        played = self.fitted(instances, layout, classes, grow)
+        self.grows |= grow
+        self.grow(layout, classes)
+        self.meet(met, voted)
+        self.columns = Columns(
+            max(self.columns.voters, instances.voter_names, key=len),
+            self.columns.raters,
+            max(self.columns.attributes, instances.attribute_names, key=len),
+        )
+        outcome = self.play(played, labels, margins=margins, first_pass=first_pass, weights=weights)
+        predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
+        wrong = predictions != labels
+        if labels.min(initial=0) < 0:
+            wrong &= labels >= 0
+        return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins, learned=labels)
+
+    def _wider(self, other: Layout) -> Layout:
+        """The layout that holds this one's columns and the other's."""
+        mine = self.layout
+        both = Layout(
+            max(mine.voters, other.voters),
+            max(mine.raters, other.raters),
+            max(mine.dense, other.dense),
+            max(mine.sparse, other.sparse),
+            mine.constant,
+            max(mine.names, other.names, key=len),
+        )
+        return both if both.holds(mine) and both.holds(other) else mine
+
+    def predict(self, instances: Experts) -> np.ndarray:
+        """The class of each instance under the current weights; nothing is learned."""
+        return named(self.engine.judge(self.fitted(instances), len(instances))[0], self.classes)
+
+    def scores(self, instances: Experts) -> np.ndarray:
+        """The votes zeta(j) of each instance for each class, up to one positive factor; nothing is learned."""
+        return self.engine.judge(self.fitted(instances), len(instances))[1]
+
+    def rates(self, instances: Experts) -> np.ndarray:
+        """Scores as in `scores`, -inf for classes not yet known."""
+        return self.judge(self.fitted(instances), len(instances))[1]
+
+    def predict_proba(self, instances: Experts) -> np.ndarray:
+        """The probability of each of `classes` for each instance; nothing is learned."""
+        return self.probabilities(self.judge(self.fitted(instances), len(instances))[1])
+
+    def margin(self, instances: Experts, labels: Sequence[Any] | np.ndarray) -> float:
+        """min over trials of (zeta(label) - zeta(rival)) / (sqrt(2) ||w||_2): the margin that these weights give.
+
+        For attributes alone this is the textbook margin of a multi-class linear classifier: with R = instances.radius
+        and gamma the largest margin of any weights, cyclic passes of the Perceptron end after R^2/gamma^2 violations.
+        """
+        numbers = _numbered(*distinct_labels(labels, len(instances)), self.classes)
+        if not len(numbers) or len(self.classes) < 2:
+            raise ValueError("margin needs at least one instance and two classes")
+        weights, _ = self.engine.top.hypothesis(self.engine)
+        _, table = self.engine.rate(self.fitted(instances), len(instances), weights)
+        rows = np.arange(len(numbers))
+        right = table[rows, numbers].copy()
+        table[rows, numbers] = -np.inf
+        norm = float(np.linalg.norm(weights))
+        return float((right - table.max(axis=1)).min() / (math.sqrt(2.0) * norm)) if norm else 0.0
+
+    def check_range(self, instances: Experts) -> None:
+        """Refuse instances beyond the range of floats, or that which a rule needs."""
+        instances.refuse_huge()
+        if self.bounded is not None and instances.range > 1.0 + 1e-12:
+            raise ValueError(
+                f"{self.bounded} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances "
+                f"reach {instances.range:g}; pass scale='max' to experts(...) or divide them yourself"
+            )
+
+    def fitted(
+        self,
+        instances: Experts,
+        layout: Layout | None = None,
+        classes: Sequence[Any] | None = None,
+        grow: bool = False,
+    ) -> Instances:
+        """The instances in these columns and classes, or else the present ones, after the checks that rules need."""
+        refuse_others(instances)
+        layout, classes = layout or self.layout, self.classes if classes is None else classes
+        if instances.layout != layout and not ((grow or self.grows) and layout.holds(instances.layout)):
+            raise ValueError(
+                f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the "
+                "same blocks and options, and the vocabulary= of named attributes"
+            )
+        self.check_range(instances)
+        return widen(instances.compiled(classes), layout, len(classes))
 
     # -- state ----------------------------------------------------------------------------------------------------
 
@@ -300,7 +650,7 @@ class Model(Confidence, Inspectable):
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], copied: bool = True) -> Self:
-        """The model whose `state` this was; it goes on as if it had never stopped.
+        """Return the model with this `state`, which continues as if it had never stopped.
 
         Of arrays that are not copied comes a model that can be looked at and merged, but must not learn.
         """
@@ -346,3 +696,51 @@ def chosen(scores: np.ndarray, sets: np.ndarray, classes: Sequence[Any]) -> list
     """Prediction sets by name, the classes with the highest scores first."""
     order = np.argsort(-scores, axis=1, kind="stable")
     return [tuple(classes[c] for c in row if inside[c]) for row, inside in zip(order.tolist(), sets, strict=True)]
+
+
+def mask_of(wrong: Any, size: int) -> np.ndarray:
+    """Return the mask of trials of which only a class that is not the label is known."""
+    mask = np.asarray(wrong)
+    if mask.dtype != bool or mask.shape != (size,):
+        raise ValueError(
+            f"wrong must be a mask, True or False for each of the {size} trials; got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask
+
+
+def _named(instances: Experts, known: Sequence[Any]) -> Sequence[Any]:
+    """Return the classes that instances name: all of those given, or else those that get a vote."""
+    if instances.fixed or instances.layout.raters or set(instances.names) <= set(known):
+        return instances.names
+    return [instances.names[i] for i in np.unique(instances.votes).tolist() if i >= 0]
+
+
+def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
+    """Return labels as class numbers, coded as in `Model.play`; a class that is not a label may be unknown."""
+    if inverse.min(initial=0) >= -1 and distinct == list(classes[: len(distinct)]):  # as a rule
+        return inverse.astype(np.int32)
+    place = {name: i for i, name in enumerate(classes)}
+    numbers = np.array([*(place.get(name, len(classes)) for name in distinct), -1], np.int32)
+    labels = np.where(
+        inverse >= -1, numbers[np.maximum(inverse, -1)], -2 - numbers[np.minimum(-2 - inverse, len(distinct))]
+    )
+    unknown = labels == len(classes)
+    if unknown.any():
+        t = int(np.argmax(unknown))
+        raise ValueError(
+            f"labels: {distinct[inverse[t]]!r} at trial {t} is not among the classes {_short(classes)}; "
+            "pass all classes to experts(classes=...)"
+        )
+    return labels.astype(np.int32)
+
+
+def refuse_others(instances: Any) -> None:
+    """Say how to make instances of what is not."""
+    if not isinstance(instances, Experts):
+        raise TypeError(
+            f"instances must come from experts(...), got {type(instances).__name__}; try experts(attributes=...)"
+        )
+
+
+def _short(items: Sequence[Any]) -> str:
+    return repr(list(items)) if len(items) <= 10 else f"[{', '.join(map(repr, items[:10]))}, ... {len(items)} in all]"

@@ -14,15 +14,14 @@ import os
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Never, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from linmax.core.contract import HUGE, KNOWN, Instances
 from linmax.data.arrays import Layout, no_instances
-from linmax.data.blocks import missing
+from linmax.data.blocks import distinct_classes, missing
 from linmax.data.id_votes import IdWatch
 from linmax.data.labels import no_label, refuse_wide
 from linmax.data.matching import as_meant, check_meant
@@ -44,11 +43,8 @@ from linmax.models.asking import (
     read_costs,
     read_share,
 )
-from linmax.models.calibration import softmax
-from linmax.models.columns import Columns
 from linmax.models.model import Model, chosen
-from linmax.models.weights import Weights
-from linmax.models.wrong import denied, draw_other, other_label
+from linmax.models.weights import Columns, Weights
 from linmax.util import files
 from linmax.util.checks import at_least, boolean, fraction, one_of, whole
 from linmax.util.names import apart
@@ -57,7 +53,7 @@ __all__ = ["KIND", "Learner"]
 
 KIND = "learner"
 HeardVotes = dict[Any, Any] | np.ndarray  # by name, or as places of classes, those of all voters
-MOST_ASKED = 1000  # of whom trials are kept
+MOST_ASKED = 1000  # voters whose trials are kept
 NOTED_TOGETHER = 256  # trials taken in at a time
 SAFE = nullcontext()
 PLAIN_TYPES = (float, int)
@@ -74,11 +70,15 @@ UNSET: Any = object()  # a label that was not given; None is one that has not co
 
 
 class Given(NamedTuple):
-    """An instance by name. A voter who was asked and abstained is there with None."""
+    """An instance by name. A voter who was asked and abstained is there with None.
+
+    With candidates, votes and scores are of their places among these.
+    """
 
     attributes: dict[Any, float]
     votes: dict[Any, Any]
     scores: dict[Any, dict[Any, float]]
+    candidates: list[Any] | None = None
 
     @property
     def largest(self) -> float:
@@ -88,7 +88,7 @@ class Given(NamedTuple):
 
 
 class Reading:
-    """How instances are checked: against classes that are fixed, and a rule that needs numbers in a range.
+    """Reader of instances, which checks them against fixed classes, and a rule that needs numbers in a range.
 
     With a ``normalizer`` each rater becomes several, named (rater, normalization).
     """
@@ -210,15 +210,6 @@ def normalized(normalizer: Normalizer, rated: Mapping[Any, Mapping[Any, float]])
     return found
 
 
-def distinct(classes: Sequence[Any]) -> list[Any]:
-    if isinstance(classes, str):
-        raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
-    names = [c.item() if isinstance(c, np.generic) else c for c in classes]
-    if len(names) < 1 or len(set(names)) < len(names):
-        raise ValueError(f"classes must be distinct, and at least one, got {names!r}")
-    return names
-
-
 def check_given(label: Hashable) -> None:
     """Refuse to learn from nothing."""
     if label is UNSET:
@@ -256,7 +247,7 @@ def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def numbered(names: Mapping[Any, int]) -> int:
-    """How many names, from the first on, are 0, 1, ..."""
+    """Return how many names, from the first on, are 0, 1, ..."""
     return next((place for place, name in enumerate(names) if type(name) is not int or name != place), len(names))
 
 
@@ -277,25 +268,26 @@ def _number(what: str, name: Any, value: Any) -> float:
 # -- instances that wait for their label ------------------------------------------------------------------------------
 
 
-@dataclass
-class Waiting:
-    """An instance whose label has not come, and what was predicted for it."""
+class Waiting(NamedTuple):
+    """An instance whose label has not come, and what was predicted for it: a class, or a place among candidates."""
 
-    attributes: dict[Any, float]
-    votes: dict[Any, Any]
-    scores: dict[Any, dict[Any, float]]
+    given: Given
     predicted: Any
-    candidates: list[Any] | None = None  # then the instance, and what was predicted, are in places among them
-
-    @property
-    def given(self) -> Given:
-        """The instance."""
-        return Given(self.attributes, self.votes, self.scores)
 
     @property
     def answer(self) -> Any:
-        """What was predicted, by name."""
-        return self.predicted if self.candidates is None else self.candidates[self.predicted]
+        """Prediction, by name."""
+        names = self.given.candidates
+        return self.predicted if names is None else names[self.predicted]
+
+
+class Judged(NamedTuple):
+    """Scores of one instance: the classes or candidates, the model, the table (1, classes), the place predicted."""
+
+    names: Sequence[Any]
+    model: Model
+    table: np.ndarray
+    place: int
 
 
 class WaitingRoom:
@@ -308,9 +300,6 @@ class WaitingRoom:
 
     def __len__(self) -> int:
         return len(self._waiting)
-
-    def __getitem__(self, id: Hashable) -> Waiting:
-        return self._waiting[id]
 
     def __setitem__(self, id: Hashable, kept: Waiting) -> None:
         self._waiting[id] = kept
@@ -327,15 +316,15 @@ class WaitingRoom:
                 "forget() some first"
             )
 
-    def kept(self, id: Hashable, *blocks: Any) -> Given:
-        """The instance that waits under this id; ``blocks`` are what was given beside it, which must be nothing."""
+    def kept(self, id: Hashable, *blocks: Any) -> Waiting:
+        """Return the instance that waits under this id; ``blocks`` are what was given with it, none of it."""
         if any(block is not None for block in blocks):
             raise TypeError("id= means the instance that was kept; give the instance or the id, not both")
         if id in self.labelled:
             raise ValueError(f"id {id!r} has had its label already; a label is learned once")
         if id not in self._waiting:
             raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
-        return self._waiting[id].given
+        return self._waiting[id]
 
     def label(self, id: Hashable) -> None:
         """The label of an instance has been learned."""
@@ -355,11 +344,11 @@ class WaitingRoom:
         waiting = [
             {
                 "id": id,
-                "attributes": _pairs(kept.attributes),
-                "votes": _pairs(kept.votes),
-                "scores": [[files.plain(name), _pairs(row)] for name, row in kept.scores.items()],
+                "attributes": _pairs(kept.given.attributes),
+                "votes": _pairs(kept.given.votes),
+                "scores": [[files.plain(name), _pairs(row)] for name, row in kept.given.scores.items()],
                 "predicted": files.plain(kept.predicted),
-                "candidates": kept.candidates and [files.plain(name) for name in kept.candidates],
+                "candidates": kept.given.candidates and list(map(files.plain, kept.given.candidates)),
             }
             for id, kept in self._waiting.items()
         ]
@@ -370,13 +359,13 @@ class WaitingRoom:
         """The waiting room whose `description` this was."""
         room = cls(int(description["max_pending"]))
         for kept in description["waiting"]:
-            room[kept["id"]] = Waiting(
+            given = Given(
                 _unpaired(kept["attributes"]),
                 _unpaired(kept["votes"]),
                 {files.named(name): _unpaired(row) for name, row in kept["scores"]},
-                files.named(kept["predicted"]),
                 kept.get("candidates") and [files.named(name) for name in kept["candidates"]],
             )
+            room[kept["id"]] = Waiting(given, files.named(kept["predicted"]))
         room.labelled = dict.fromkeys(description["labelled"])
         return room
 
@@ -421,7 +410,7 @@ class Learner:
     An instance has ``attributes`` ({name: number}, or an array whose columns are named 0, 1, ...), ``votes`` ({voter:
     class}, or an array; None, nan and absent voters abstain) and ``scores`` ({rater: {class: number}}, or an array
     (raters, classes) in the order of `classes`; a class not rated has 0), any of them or all. Names may appear at any
-    trial: a new sub-expert has the weight of one that has always been there and never spoke.
+    trial: a new sub-expert has the weight of one that has always been there and always abstained.
 
     References
     ----------
@@ -470,7 +459,7 @@ class Learner:
         self.fixed = classes is not None
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
         settings = settings_of(tie, update_on_tie, discover if classes is None else False)
-        names = [] if classes is None else distinct(classes)
+        names = [] if classes is None else list(distinct_classes(classes))
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
         self._choosing = False
         self._normalizer = normalizer_of(normalize)
@@ -479,7 +468,7 @@ class Learner:
 
     @property
     def takes_candidates(self) -> bool:
-        """Whether it chooses among candidates, which every instance then has to name."""
+        """True for a learner of candidates, which every instance has to name."""
         return self._choosing
 
     @property
@@ -494,7 +483,7 @@ class Learner:
 
     @property
     def options(self) -> dict[str, Any]:
-        """How it was made: the learner and what else matters for what it learns."""
+        """Learner and options that decide what is learned."""
         by_votes = self._engine.settings.by_votes
         discover = None if self.fixed else "votes" if by_votes else "labels"
         kinds = None if self._normalizer is None else list(self._normalizer.kinds)
@@ -527,34 +516,30 @@ class Learner:
             if predicted is not REFUSED:
                 return predicted
         if reject is not None:
-            asked = {"attributes": attributes, "votes": votes, "scores": scores, "candidates": candidates}
-            return self._sure(asked, id, fraction("reject", reject, 0.1))
-        if candidates is not None:
-            return choose(self, candidates, (attributes, votes, scores), id)
+            reject = fraction("reject", reject, 0.1)
         if id is not None:
             self._waiting.check_new(id)
-        played = self._at_once(attributes, votes, scores) if id is None else None
+        plain = id is None and candidates is None and reject is None
+        played = self._at_once(attributes, votes, scores) if plain else None
         if played is not None:
             number = int(self._engine.judge(played, 1)[0][0])
             return self.classes[number] if number >= 0 else None
-        given = self._reading.read(attributes, votes, scores)
-        if id is None and self._from_zero and not given[2] and not self._voted(given.votes):  # who is new has weight 0
+        given = self._read(attributes, votes, scores, candidates)
+        if plain and self._from_zero and not given.scores and not self._voted(given.votes):  # who is new has weight 0
             numbers = {name: value for name, value in given[0].items() if name in self._attributes}
             voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
             predicted = self._ask(numbers, voted or None)
             if predicted is not REFUSED:
                 return predicted
-        model, predictions, _ = self._judge(given)
-        predicted = model.classes[predictions[0]] if predictions[0] >= 0 else None
+        judged = self._judge(given)
+        place = judged.place
+        answer = judged.names[place] if place >= 0 else None
         if id is not None:
-            self._waiting[id] = Waiting(*given, predicted)
-        return predicted
-
-    def _sure(self, given: Mapping[str, Any], id: Hashable, reject: float) -> Any:
-        """The answer where it is wrong with this probability at most, else None."""
-        found = self.predict_proba(**given)
-        predicted = self.predict(**given, id=id)
-        return predicted if found.get(predicted, 0.0) >= 1.0 - reject else None
+            self._waiting[id] = Waiting(given, place if given.candidates is not None else answer)
+        if reject is not None and place >= 0:
+            share = judged.model.probabilities(judged.table)[0, place]
+            return answer if share >= 1.0 - reject else None
+        return answer
 
     def learn(
         self,
@@ -601,37 +586,75 @@ class Learner:
             if wrong is not UNSET or candidates is not None:
                 raise TypeError("learn() takes weight= with a label only, and not with candidates; leave it out")
             weight = at_least("weight", weight, 0.0)
-        if wrong is not UNSET:
-            if label is not UNSET:
-                raise TypeError("learn() takes label= or wrong=, not both: a label says more")
-            blocks = {"attributes": attributes, "votes": votes, "scores": scores}
-            return learn_wrong(self, wrong, blocks, id, candidates)
-        if candidates is not None:
-            return learn_choice(self, candidates, label, (attributes, votes, scores), id)
-        check_given(label)
-        try:
-            place = self._known.get(label, -1)
-        except TypeError:
-            raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
-        if weight != 1.0 and no_label(label):
+        if wrong is not UNSET and label is not UNSET:
+            raise TypeError("learn() takes label= or wrong=, not both: a label says more")
+        what, name = ("label", label) if wrong is UNSET else ("wrong", wrong)
+        check_given(name)
+        blocks, kept = (attributes, votes, scores), None
+        if id is not None:
+            kept = self._waiting.kept(id, *blocks, candidates)
+            if wrong is UNSET and no_label(label):
+                raise ValueError(
+                    f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come"
+                )
+        if candidates is not None or (kept is not None and kept.given.candidates is not None):
+            predicted = self._learn_choice(blocks, candidates, kept, what, name, weight)
+        else:
+            predicted = self._learn_class(blocks, kept, what, name, weight)
+        if kept is not None:
+            self._waiting.label(id)
+            return kept.answer
+        return predicted
+
+    def _learn_choice(
+        self, blocks: Blocks, candidates: Candidates, kept: Waiting | None, what: str, name: Hashable, weight: float
+    ) -> Any:
+        """Learn a trial with candidates."""
+        names = read_candidates(candidates) if kept is None else kept.given.candidates or []
+        place = place_of(name, names, what)
+        if weight != 1.0:
             raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
-        kept_choice = self._choosing and id is not None  # the instance that was kept has its candidates
-        if place < 0 and not kept_choice and not no_label(label):
-            label = self._reading.label_meant(label)
-            self._reading.check_label(label)
-        if id is None:
-            return self._learn_now((attributes, votes, scores), label, place, weight)
-        return self._learn_kept(id, (attributes, votes, scores), label, weight)
+        given = self._read(*blocks, candidates) if kept is None else kept.given
+        served = self._judge(given).place if kept is None else kept.predicted
+        with self._unharmed(given):
+            self._learn_place(given, place if what == "label" else -2 - place, served)
+        return names[served]
+
+    def _learn_class(self, blocks: Blocks, kept: Waiting | None, what: str, name: Hashable, weight: float) -> Any:
+        """Learn a trial whose classes are those of the learner."""
+        try:
+            place = self._known.get(name, -1)
+        except TypeError:
+            raise TypeError(f"label must be hashable, got {name!r}; use text, a number or a tuple") from None
+        if what == "label" and no_label(name):
+            if weight != 1.0:
+                raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
+        elif place < 0:
+            name = self._reading.label_meant(name)
+            self._reading.check_label(name, what)
+        if kept is not None:
+            given = kept.given
+            if weight == 0.0:
+                return None
+            if what == "label":
+                given = given._replace(votes=self._reading.meant(given.votes, name))
+            with self._unharmed(given):
+                return self._learn(given, name, kept.predicted, weight, what == "wrong")
+        if what == "wrong":
+            given = self._read(*blocks)
+            with self._unharmed(given):
+                return self._learn(given, name, denied=True)
+        return self._learn_now(blocks, name, place, weight)
 
     def _learn_now(self, blocks: Blocks, label: Hashable, place: int, weight: float) -> Any:
         """Learn an instance with its label, whose place is -1 if the class may not be predicted yet."""
         if weight == 0.0:
-            self._reading.read(*blocks, label)
+            self._read(*blocks, label=label)
             return self.predict(blocks[0], votes=blocks[1], scores=blocks[2])
         played = self._at_once(*blocks) if place >= 0 else None
         if played is not None:
             return self._play_known(played, blocks[1], label, weight)
-        given = self._reading.read(*blocks, label)
+        given = self._read(*blocks, label=label)
         with self._unharmed(given):
             if weight == 1.0 and place >= 0 and not given.scores and self._widened(given.attributes, given.votes):
                 predicted = self._teach(given.attributes, given.votes or None, label)
@@ -640,33 +663,6 @@ class Learner:
                 if predicted is not REFUSED:
                     return predicted
             return self._learn(given, label, weight=weight)
-
-    def _learn_alone(self, blocks: Mapping[str, Any], label: Hashable) -> Any:
-        """Learn an instance with a label whose class is known, beside the one-trial path."""
-        played = self._at_once(**blocks)
-        if played is not None:
-            return self._play_known(played, blocks["votes"], label)
-        given = self._reading.read(**blocks, label=label)
-        with self._unharmed(given):
-            return self._learn(given, label)
-
-    def _learn_kept(self, id: Hashable, blocks: Blocks, label: Hashable, weight: float) -> Any:
-        """Learn the instance that was kept under an id."""
-        given, kept = self._waiting.kept(id, *blocks), self._waiting[id]
-        if no_label(label):
-            raise ValueError(f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come")
-        if kept.candidates is not None:
-            if weight != 1.0:
-                raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
-            place = place_of(label, kept.candidates)
-            with self._unharmed(given):
-                learn_candidates(self, given, len(kept.candidates), place, kept.predicted)
-        elif weight > 0.0:
-            given = given._replace(votes=self._reading.meant(given.votes, label))
-            with self._unharmed(given):
-                self._learn(given, label, kept.predicted, weight)
-        self._waiting.label(id)
-        return kept.answer
 
     def check(
         self,
@@ -686,11 +682,11 @@ class Learner:
         ValueError: label: 'maybe' is not among the classes ['yes', 'no'], which were fixed
         """
         if candidates is not None:
-            return check_choice(self, candidates, label, (attributes, votes, scores))
-        if not no_label(label):
+            place_of(label, read_candidates(candidates))
+        elif not no_label(label):
             label = self._reading.label_meant(label)
             self._reading.check_label(label)
-        self._reading.read(attributes, votes, scores, label)
+        self._read(attributes, votes, scores, candidates, label)
 
     def forget(self, id: Hashable) -> None:
         """Drop an instance whose label will not come."""
@@ -707,12 +703,12 @@ class Learner:
         """The state of the model, and what is the learner's own."""
         kinds = {} if self._normalizer is None else {"normalize": list(self._normalizer.kinds)}
         own: dict[str, Any] = {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
-        told, kept = self._asking_state()
-        return own | told | {"model": header}, arrays | kept
+        described, kept = self._asking_state()
+        return own | described | {"model": header}, arrays | kept
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """The learner whose `state` this was; it goes on as if it had never stopped. The arrays are copied."""
+        """Return the learner with this `state`, which continues as if it had never stopped. The arrays are copied."""
         self = cls.__new__(cls)
         self.fixed = bool(description["fixed"])
         self._model = Model.from_state(description["model"], arrays)
@@ -735,7 +731,7 @@ class Learner:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The learner that was saved; it goes on as if it had never stopped.
+        """Return the learner that was saved, which continues as if it had never stopped.
 
         Examples
         --------
@@ -753,7 +749,7 @@ class Learner:
     # -- names of columns and classes ---------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """What follows from the model and is not saved."""
+        """Set up what follows from the model and is not saved."""
         columns = self._model.columns
         self._voters, self._raters, self._attributes = (
             {name: place for place, name in enumerate(names)}
@@ -767,8 +763,7 @@ class Learner:
     def _renamed(self) -> None:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
-        reading = NeedsCandidates if self._choosing else Reading
-        self._reading = reading(self.classes, self.fixed, self._bounded, self._normalizer)
+        self._reading = Reading(self.classes, self.fixed, self._bounded, self._normalizer)
         self._known = {name: self._places[name] for name in self.known}
         # A vote for a class not yet known makes it known, which is no work for the short way.
         self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
@@ -794,7 +789,7 @@ class Learner:
         return Instances(votes, *none[1:])
 
     def _count_numbered(self) -> int:
-        """How many of the voters, from the first on, are 0, 1, ..."""
+        """Return how many of the voters, from the first on, are 0, 1, ..."""
         if self._numbered_voters is None:
             self._numbered_voters = numbered(self._voters)
         return self._numbered_voters
@@ -845,7 +840,7 @@ class Learner:
 
     @property
     def bounded(self) -> bool:
-        """Whether attributes must lie in [-1, 1], and ratings differ by at most 1."""
+        """True if attributes must lie in [-1, 1], and ratings differ by at most 1."""
         return self._bounded is not None
 
     @property
@@ -869,7 +864,7 @@ class Learner:
 
     def _columns(self, given: Given) -> Layout:
         """Give new names their columns and new classes their places; returns the layout that they need."""
-        numbers, voted, rated = given
+        numbers, voted, rated, _ = given
         for names, met in [(self._attributes, numbers), (self._voters, voted), (self._raters, rated)]:
             for name in met:
                 if name not in names:
@@ -891,7 +886,7 @@ class Learner:
         places: Mapping[Any, int] | None = None,
     ) -> Instances:
         """The arrays of one instance, in columns and classes that there are; others are left out."""
-        numbers, voted, rated = given
+        numbers, voted, rated, _ = given
         layout, places = self._engine.layout if layout is None else layout, self._places if places is None else places
         attributes, voters, raters = (self._attributes, self._voters, self._raters) if columns is None else columns
         votes = np.full((1, layout.voters), -1, np.int32)
@@ -937,10 +932,59 @@ class Learner:
         self._settle()
         return self._engine
 
-    def _judge(self, given: Given) -> tuple[Model, np.ndarray, np.ndarray]:
-        """The model that judged, its predictions and scores. The state stays as it is: whoever is new is a guest."""
-        model, engine, instance = self._judging(given)
-        return model, *engine.judge(instance, 1)
+    def _read(
+        self,
+        attributes: Attributes,
+        votes: Votes,
+        scores: Scores,
+        candidates: Candidates = None,
+        label: Hashable = UNSET,
+    ) -> Given:
+        """Return an instance by name, checked; with its label, which may be None, if it is to be learned."""
+        if candidates is None:
+            if self._choosing:
+                raise ValueError("this learner chooses among candidates; give candidates= with every instance")
+            return self._reading.read(attributes, votes, scores, label)
+        names = read_candidates(candidates)
+        if attributes is not None:
+            raise TypeError(
+                "attributes have a weight for each class, and candidates have no weights of their own; rate the "
+                "candidates: scores={attribute: {candidate: number}}"
+            )
+        if not self._choosing and (self.fixed or self.trials or len(self._waiting)):
+            reason = "its classes were fixed" if self.fixed else "it has met classes that are not candidates"
+            raise ValueError(f"candidates need a learner of their own, and {reason}; make another Learner for them")
+        reading = Reading(names, False, self._model.bounded, self._normalizer)
+        numbers, voted, rated, _ = reading.read(None, votes, scores)
+        place = {name: j for j, name in enumerate(names)}
+        return Given(
+            numbers,
+            {voter: place[choice] for voter, choice in voted.items() if choice in place},
+            {rater: {place[c]: value for c, value in row.items() if c in place} for rater, row in rated.items()},
+            names,
+        )
+
+    def _judge(self, given: Given) -> Judged:
+        """Score an instance. New voters, raters and attributes are guests; the state does not change."""
+        if given.candidates is None:
+            model, engine, instance = self._judging(given)
+            predictions, table = engine.judge(instance, 1)
+            names = model.known
+            return Judged(names, model, table[:, : len(names)], int(predictions[0]))
+        self._start_choosing()
+        count, model = len(given.candidates), self.model
+        if count > len(model.classes):  # more places than ever: a copy has them
+            model = model.visited(model.layout, range(count), ())
+        shape = model.engine.state.shape
+        before, shape[KNOWN] = int(shape[KNOWN]), count
+        try:
+            layout, guests = self._guests(given)
+            engine = model.engine if layout == model.layout else model.engine.hosting(layout)
+            places = {place: place for place in range(len(model.classes))}
+            table = engine.judge(self._instances(given, layout, guests, places), 1)[1][:, :count]
+        finally:
+            shape[KNOWN] = before
+        return Judged(given.candidates, self._model, table, int(best_first(self, table[0])[0]))
 
     def _judging(self, given: Given) -> tuple[Model, Engine, Instances]:
         """The model that judges an instance, the engine that does it, and the instance in its columns."""
@@ -948,12 +992,12 @@ class Learner:
             found = self._judged_by_few(given)
             if found is not None:
                 return found[0], found[0].engine, found[1]
-        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
+        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given[:3])
         voted = self._voted(given.votes)
         fresh = any(block.keys() - names.keys() for block, names in zip(blocks, known, strict=True))
         if not voted and (self._from_zero or not fresh):
             return self._model, self._engine, self._instances(given)
-        layout, guests = self._guests(known, blocks)
+        layout, guests = self._guests(given)
         if not voted:
             return self._model, self._engine.hosting(layout), self._instances(given, layout, guests)
         rated = [name for row in given.scores.values() for name in row]
@@ -961,65 +1005,78 @@ class Learner:
         places = {name: place for place, name in enumerate(model.classes)}
         return model, model.engine, self._instances(given, layout, guests, places)
 
-    def _rated(self, attributes: Attributes, votes: Votes, scores: Scores) -> tuple[Model, np.ndarray]:
-        """The model that judges an instance, and its scores of the classes that may be predicted."""
-        path = self._path
-        if self._short and scores is None and (path is None or path.asked is not None):
-            answered = self._ask(attributes, votes) is not REFUSED or self._again(attributes, votes) is not REFUSED
-            if answered and self._path is not None and self._path.asked is not None:
-                return self._model, self._path.asked[:, : len(self._known)].copy()
-        model, _, table = self._judge(self._reading.read(attributes, votes, scores))
-        return model, table[:, : len(model.known)]
-
-    def _guests(
-        self, known: Sequence[dict[Any, int]], blocks: Sequence[Mapping[Any, Any]]
-    ) -> tuple[Layout, list[Mapping[Any, int]]]:
+    def _guests(self, given: Given) -> tuple[Layout, list[Mapping[Any, int]]]:
         """Columns for all names, with those that are new behind the others."""
-        fresh = [[name for name in block if name not in names] for block, names in zip(blocks, known, strict=True)]
-        guests: list[Mapping[Any, int]] = [
-            ChainMap({name: len(names) + place for place, name in enumerate(new)}, names)
-            for new, names in zip(fresh, known, strict=True)
-        ]
+        known = (self._attributes, self._voters, self._raters)
+        blocks: tuple[Mapping[Any, Any], ...] = (given.attributes, given.votes, given.scores)
+        guests: list[Mapping[Any, int]] = []
+        for block, names in zip(blocks, known, strict=True):
+            new = [name for name in block if name not in names]
+            guests.append(ChainMap({name: len(names) + place for place, name in enumerate(new)}, names))
         attributes, voters, raters = map(len, guests)
         return Layout(voters, raters, 0, attributes, self._engine.layout.constant), guests
 
-    def _judge_with(self, model: Model, given: Given) -> np.ndarray:
-        """The scores by this model or a copy of it, whose classes are places; whoever is new is a guest."""
-        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given)
-        layout, guests = self._guests(known, blocks)
-        places = {place: place for place in range(len(model.classes))}
-        engine = model.engine if layout == model.layout else model.engine.hosting(layout)
-        return engine.judge(self._instances(given, layout, guests, places), 1)[1]
+    def _start_choosing(self) -> None:
+        """Choose among candidates only, from the first ones on."""
+        if not self._choosing:
+            self._model, self._choosing = choosing_model(self._model), True
+            self._prepare()
 
-    def _learn(self, given: Given, label: Hashable, served: Hashable = UNSET, weight: float = 1.0) -> Any:
+    def _learn_place(self, given: Given, code: int, served: int) -> None:
+        """Learn one trial with candidates, given the place of its label coded as in `Model.play`."""
+        self._start_choosing()
+        count = len(given.candidates or ())
+        with self._named_anew():
+            for place in range(count):
+                self._class(place)
+            self._model.grow(self._columns(given), self._places)
+        self._engine.state.shape[KNOWN] = count
+        try:
+            self._play(self._instances(given), code, served)
+        finally:
+            self._renamed()
+
+    @contextmanager
+    def _named_anew(self) -> Iterator[None]:
+        """Take new names back if they are refused: there are too many for a rule that keeps a matrix."""
+        before = [len(names) for names in self._all_names]
+        try:
+            yield
+        except ValueError:
+            for names, count in zip(self._all_names, before, strict=True):
+                while len(names) > count:
+                    names.popitem()
+            raise
+
+    def _learn(
+        self, given: Given, label: Hashable, served: Hashable = UNSET, weight: float = 1.0, denied: bool = False
+    ) -> Any:
+        """Learn an instance with its label, or if ``denied`` with a class that is not its label."""
         self._alone()
         if not self.fixed:
             self._ids.see(self.trials, given.votes, self._places, label)
         place = -1 if no_label(label) else self._known.get(label, -1)
         if place >= 0 and weight == 1.0 and self._asking.choice is not None:
-            number = self._learned_by_few(given, place, None if served is UNSET else self._places.get(served, -1))
+            code, answer = -2 - place if denied else place, None if served is UNSET else self._places.get(served, -1)
+            number = self._learned_by_few(given, code, answer)
             if number is not None:
                 return self.classes[number] if number >= 0 else None
-        model, met = self._model, [len(names) for names in self._all_names]
-        try:
+        model = self._model
+        labels = [] if denied or no_label(label) else [label.item() if isinstance(label, np.generic) else label]
+        with self._named_anew():
             layout = self._columns(given)
-            labels = [] if no_label(label) else [label.item() if isinstance(label, np.generic) else label]
             for name in labels:
                 self._class(name)
             model.grow(layout, self._places)
-        except ValueError:  # too wide for a rule that keeps a matrix
-            for names, count in zip(self._all_names, met, strict=True):
-                while len(names) > count:
-                    names.popitem()
-            raise
         model.meet(labels, self._voted(given.votes))
         self._places = {name: place for place, name in enumerate(model.classes)}
         try:
-            predicted = self._play(self._instances(given), self._places[label] if labels else -1, served, weight)
+            code = -2 - self._places.get(label, len(self._places)) if denied else self._places[label] if labels else -1
+            predicted, learned = self._play(self._instances(given), code, served, weight)
         finally:
             self._renamed()
-        if labels and self._of_votes:
-            self._hear(given.votes, labels[0])
+        if learned >= 0 and self._of_votes:
+            self._hear(given.votes, self.classes[learned])
         self._asking.changed()
         return predicted
 
@@ -1071,17 +1128,20 @@ class Learner:
                 return False
         return self._widened(attributes, {})
 
-    def _play(self, played: Instances, place: int, served: Hashable = UNSET, weight: float = 1.0) -> Any:
-        """Learn one instance; a mistake is counted against what was ``served`` for it, if that was at another time."""
+    def _play(self, played: Instances, place: int, served: Hashable = UNSET, weight: float = 1.0) -> tuple[Any, int]:
+        """Learn one instance, given its label coded as in `Model.play`; return the prediction, and the class learned.
+
+        A mistake is counted against what was ``served`` for it, if that was at another time.
+        """
         self._alone()
         answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
         weights, label = np.array([weight]), np.array([place], np.int32)
         number = int(self._model.play(played, label, served=answers, weights=weights).predictions[0])
-        return self.classes[number] if number >= 0 else None
+        return self.classes[number] if number >= 0 else None, int(label[0])
 
     def _play_known(self, played: Instances, votes: Votes, label: Hashable, weight: float = 1.0) -> Any:
         """Learn one instance whose names and label are all known."""
-        predicted = self._play(played, self._known[label], weight=weight)
+        predicted, _ = self._play(played, self._known[label], weight=weight)
         if self._of_votes:
             self._hear(votes, label)
         return predicted
@@ -1232,9 +1292,8 @@ class Learner:
         >>> learner.rank(["x", "y", "z"], scores={"bm25": [0.5, 0.1, 0.2], "clicks": [0.1, 0.4, 0.9]})
         ['z', 'y', 'x']
         """
-        names = choices(self, candidates)
-        _, rated = judge_candidates(self, names, (None, votes, scores))
-        return [names[place] for place in best_first(self, rated)]
+        judged = self._judge(self._read(None, votes, scores, candidates))
+        return [judged.names[place] for place in best_first(self, judged.table[0])]
 
     def scores(
         self,
@@ -1245,8 +1304,8 @@ class Learner:
         candidates: Candidates = None,
     ) -> dict[Any, float]:
         """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
-        names, _, table = self._rated_names(attributes, votes, scores, candidates)
-        return dict(zip(names, table[0].tolist(), strict=True))
+        judged = self._rated(attributes, votes, scores, candidates)
+        return dict(zip(judged.names, judged.table[0].tolist(), strict=True))
 
     def predict_proba(
         self,
@@ -1269,7 +1328,7 @@ class Learner:
         >>> {name: round(share, 1) for name, share in shares.items()}
         {'x': 0.2, 'y': 0.2, 'z': 0.6}
         """
-        names, model, table = self._rated_names(attributes, votes, scores, candidates)
+        names, model, table, _ = self._rated(attributes, votes, scores, candidates)
         return dict(zip(names, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
 
     def predict_set(
@@ -1281,7 +1340,7 @@ class Learner:
         candidates: Candidates = None,
         coverage: float = 0.9,
     ) -> tuple[Any, ...]:
-        """The classes, or candidates, that hold the right one as often as ``coverage`` says, the likeliest first.
+        """The classes, or candidates, that contain the right one as often as ``coverage`` says, best first.
 
         See `Model.sets`.
 
@@ -1294,19 +1353,17 @@ class Learner:
         >>> learner.predict_set({"rain": 1.0}, coverage=0.99), learner.predict_set({"rain": 1.0}, coverage=0.8)
         (('umbrella', 'hat'), ('umbrella',))
         """
-        names, model, table = self._rated_names(attributes, votes, scores, candidates)
+        names, model, table, _ = self._rated(attributes, votes, scores, candidates)
         return chosen(table, model.sets(table, coverage), names)[0] if table.size else ()
 
-    def _rated_names(
-        self, attributes: Attributes, votes: Votes, scores: Scores, candidates: Candidates
-    ) -> tuple[Sequence[Any], Model, np.ndarray]:
-        """The classes that may be predicted, the model that judges them, and their scores."""
-        if candidates is None:
-            model, table = self._rated(attributes, votes, scores)
-            return model.known, model, table
-        names = choices(self, candidates)
-        rated = judge_candidates(self, names, (attributes, votes, scores))[1]
-        return names, self.model, rated[None]
+    def _rated(self, attributes: Attributes, votes: Votes, scores: Scores, candidates: Candidates) -> Judged:
+        """Score an instance, along the one-trial path if there is one."""
+        path = self._path
+        if self._short and scores is None and candidates is None and (path is None or path.asked is not None):
+            answered = self._ask(attributes, votes) is not REFUSED or self._again(attributes, votes) is not REFUSED
+            if answered and self._path is not None and self._path.asked is not None:
+                return Judged(self.known, self._model, self._path.asked[:, : len(self._known)].copy(), -1)
+        return self._judge(self._read(attributes, votes, scores, candidates))
 
     def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Any:
         """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
@@ -1320,14 +1377,14 @@ class Learner:
         >>> learner = Learner("B(gamma=0.2)-perceptron", classes=["cap", "hat", "umbrella"])
         >>> for _ in range(100):
         ...     tried = learner.explore({"rain": 1.0})
-        ...     told = {"label": tried} if tried == "umbrella" else {"wrong": tried}
-        ...     _ = learner.learn({"rain": 1.0}, **told)
+        ...     answer = {"label": tried} if tried == "umbrella" else {"wrong": tried}
+        ...     _ = learner.learn({"rain": 1.0}, **answer)
         >>> learner.predict({"rain": 1.0})
         'umbrella'
         """
-        model, predictions, _ = self._judge(self._reading.read(attributes, votes, scores))
-        place = model.explored(int(predictions[0]))
-        return model.classes[place] if place >= 0 else None
+        judged = self._judge(self._read(attributes, votes, scores))
+        place = judged.model.explored(judged.place)
+        return judged.names[place] if place >= 0 else None
 
     def wants_label(
         self,
@@ -1338,7 +1395,7 @@ class Learner:
         id: Hashable = None,
         candidates: Candidates = None,
     ) -> bool:
-        """Whether the label of an instance is worth asking for: drawn by a selective learner, True for any other.
+        """Return whether the label of an instance is worth asking for: drawn by a selective learner, else True.
 
         The draw counts, and if the label is wanted the next one that `learn` is given is learned from; so ask once for
         each instance. With an ``id`` alone the instance is the one that `predict` kept.
@@ -1353,16 +1410,9 @@ class Learner:
         >>> learner.trials < 15, learner.predict({"rain": 1.0})
         (True, 'umbrella')
         """
-        blocks = attributes, votes, scores
-        if candidates is not None:
-            rated = judge_candidates(self, choices(self, candidates), blocks)[1]
-            return self._model.wants_label(rated[None], len(rated))
-        if id is None:
-            return self._model.wants_label(self._judge(self._reading.read(*blocks))[2])
-        given, kept = self._waiting.kept(id, *blocks), self._waiting[id].candidates
-        if kept is None:
-            return self._model.wants_label(self._judge(given)[2])
-        return self._model.wants_label(judged(self, given, len(kept))[None], len(kept))
+        blocks = attributes, votes, scores, candidates
+        judged = self._judge(self._read(*blocks) if id is None else self._waiting.kept(id, *blocks).given)
+        return self._model.wants_label(judged.table, len(judged.names))
 
     def ask(
         self,
@@ -1375,7 +1425,7 @@ class Learner:
         explore: float = EXPLORE,
         voters: Sequence[Any] | None = None,
     ) -> Any:
-        """Whom of the voters to ask next about an instance, or None when asking more is not worth it.
+        """Return the voter to ask next about an instance, or None when asking more is not worth it.
 
         The decisions are those of `linmax.VoteFusion.ask` on the same trials.
 
@@ -1441,24 +1491,44 @@ class Learner:
         voters: Sequence[Any] | None = None,
     ) -> Inquiry:
         """A question as `ask` takes it, checked and not yet answered; for the rest of the library."""
-        names = None if candidates is None else choices(self, candidates)
-        return inquiry_of(
-            self,
-            votes,
-            attributes=attributes,
-            candidates=names,
-            costs=costs,
-            tolerance=tolerance,
-            explore=explore,
-            voters=voters,
-        )
+        names = self.voters
+        if not names:
+            raise ValueError("ask() needs voters, and this learner has met none; learn from trials with votes= first")
+        asked = asked_among(votes, names)
+        unknown = [name for name in voters or () if name not in names]
+        if unknown:
+            raise ValueError(f"voters: {unknown[0]!r} is not a known voter; the voters are {names!r}")
+        if candidates is not None and attributes is not None:
+            raise TypeError("attributes have a weight for each class, and candidates have no weights of their own")
+        allowed = None if voters is None else np.array([name in voters for name in names], bool)
+        tolerance, explore = read_share("tolerance", tolerance), read_share("explore", explore)
+        prices = read_costs(costs, names)
+        cast = {name: vote for name, vote in votes.items() if not missing(vote)}
+        given_now = self._read(attributes, cast, None, candidates)
+        choice = read_choice(self, tolerance, costs, attributes is not None)
+        codes = self._heard_from(given_now.votes)[0] if choice is not None else np.zeros(0, np.int32)
+        question = partial(self._question, given_now, asked)
+        return Inquiry(self, codes, asked, question, tolerance, prices, explore, choice, allowed)
+
+    def _question(self, given: Given, asked: np.ndarray) -> Question:
+        """Return the instance as the model of all voters sees it."""
+        widen = None
+        if given.candidates is None:
+            model, engine, instance = self._judging(given)
+            widen = partial(add_class, model, engine.layout) if engine.settings.by_votes else None
+        else:  # a copy in which only the candidates are known
+            count = len(given.candidates)
+            engine = self.model.visited(self.model.layout, range(count), ()).engine
+            engine.state.shape[KNOWN] = count
+            instance = self._instances(given, places={place: place for place in range(engine.k)})
+        return Question(engine, instance, asked, np.eye(len(asked), instance.votes.shape[1], dtype=bool), widen)
 
     def ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
         """Ask by this tolerance and these costs from now on, as `ask` does; for the rest of the library."""
         ask_by(self, read_choice(self, tolerance, costs))
 
     def panel(self, costs: Mapping[Any, float] | None = None) -> VoterPanels:
-        """How few voters are enough: for m = 1, 2, ... which ones, their cost, and how often they are right alone.
+        """Return how few voters are enough: for m = 1, 2, ... which ones, their cost, and their accuracy alone.
 
         As `linmax.VoteFusion.panel` says it of the same trials; for a learner of votes alone.
 
@@ -1475,7 +1545,7 @@ class Learner:
         return self.panels_to_compare(costs)()
 
     def panels_to_compare(self, costs: Mapping[Any, float] | None = None) -> Callable[[], VoterPanels]:
-        """What finds the panels, by what has been learned up to now; for the rest of the library."""
+        """Return a function that compares panels by what was learned up to now; for the rest of the library."""
         return panels(self, costs)
 
     # -- trials kept to ask fewer voters ------------------------------------------------------------------------------
@@ -1486,13 +1556,13 @@ class Learner:
         return self._model.trials + self._asking.of_few
 
     def _asking_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What is kept, as plain data and arrays; nothing of other learners."""
+        """Return kept trials and choice as plain data and arrays; nothing if there are none."""
         asking = self._asked()
         if not asking.recent.trials and asking.choice is None:
             return {}, {}
-        told, blocks = asking.state()
+        described, blocks = asking.state()
         named = ((f"asking.{block}.{name}", a) for block, arrays in blocks.items() for name, a in arrays.items())
-        return {"asking": told}, dict(named)
+        return {"asking": described}, dict(named)
 
     def _restore_asking(self, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Keep what `_asking_state` gave."""
@@ -1501,7 +1571,7 @@ class Learner:
 
     @property
     def asking(self) -> Asking:
-        """What is kept to ask fewer voters; for the rest of the library."""
+        """State kept to ask fewer voters; for the rest of the library."""
         return self._asked()
 
     def worth(self) -> np.ndarray:
@@ -1522,7 +1592,7 @@ class Learner:
             self._asked()
 
     def _hear_taught(self, votes: Votes, label: Hashable) -> None:
-        """The same of the trial that the path was taught last, which has read the votes."""
+        """Note the trial that the path learned last, which has read the votes."""
         if votes is None or self._path is None or len(votes) < len(self._voters):
             self._hear(votes, label)
             return
@@ -1531,7 +1601,7 @@ class Learner:
             self._asked()
 
     def _asked(self) -> Asking:
-        """What is kept, with all trials so far."""
+        """Return the state kept to ask fewer voters, with all trials so far."""
         if self._heard:
             heard, self._heard = self._heard, []
             labels = np.array([self._places[label] for _, label in heard], np.int32)
@@ -1553,14 +1623,14 @@ class Learner:
         return codes, asked
 
     def _heard_from(self, votes: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """The same of one row, of known voters; a class that is not known is silence."""
+        """Return one row of known voters as `_in_columns` does; a vote for an unknown class is an abstention."""
         codes, asked = self._in_columns(
             [{name: vote if vote in self._places else None for name, vote in votes.items()}]
         )
         return codes[0], asked[0]
 
     def _for_all(self, given: Given) -> bool:
-        """Whether a trial is none for the few, whoever they are: it has a name or a class that is new."""
+        """Return whether a trial cannot be for the few: it has a name or a class that is new."""
         if self._asking.choice is None or given.attributes or given.scores or given.votes.keys() - self._voters.keys():
             return True
         return not self._known.keys() >= set(said(given.votes).values())
@@ -1577,7 +1647,7 @@ class Learner:
         return few.models[step], few.instance(codes, step)
 
     def _learned_by_few(self, given: Given, place: int, served: int | None) -> int | None:
-        """Learn a trial of the few; the class that was predicted, or None if it is for the model of all."""
+        """Learn a trial of the few; return the class predicted, or None if it is for the model of all."""
         if self._for_all(given):
             return None
         codes, asked = self._heard_from(given.votes)
@@ -1585,6 +1655,12 @@ class Learner:
         few = asking.for_few(self, asked)
         if few is None:
             return None
+        if place < 0:
+            step = int(few.steps(asked[None])[0])
+            other = few.models[step].other_than(-2 - place, few.instance(codes, step), self.trials)
+            if other is None:
+                return None
+            place = other
         predicted = asking.learn_few(few, codes, asked, place)
         answer = predicted if served is None else served
         note_all(self._model.record, np.array([answer], np.int32), np.array([place], np.int32))
@@ -1592,18 +1668,6 @@ class Learner:
 
 
 # -- candidates: the classes of one trial -----------------------------------------------------------------------------
-
-
-class NeedsCandidates(Reading):
-    """The reading of a learner that chooses among candidates: there are no other classes."""
-
-    def check_label(self, label: Hashable, what: str = "label") -> Never:
-        """Refuse a label without candidates."""
-        raise ValueError(f"this learner chooses among candidates; give candidates= beside {what}={label!r}")
-
-    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Never:  # noqa: ARG002
-        """Refuse an instance without candidates."""
-        raise ValueError("this learner chooses among candidates; give candidates=")
 
 
 def read_candidates(candidates: Candidates) -> list[Any]:
@@ -1640,123 +1704,11 @@ def choosing_model(model: Model) -> Model:
     return made
 
 
-def in_places(
-    learner: Learner, candidates: Sequence[Any], attributes: Attributes, votes: Votes, scores: Scores
-) -> Given:
-    """What voters and raters say of the candidates, who go by their places; what they say of others does not count."""
-    if attributes is not None:
-        raise TypeError(
-            "attributes have a weight for each class, and candidates have no weights of their own; rate the "
-            "candidates: scores={attribute: {candidate: number}}"
-        )
-    reading = Reading(candidates, False, learner.model.bounded, learner._normalizer)
-    numbers, voted, rated = reading.read(None, votes, scores)
-    place = {name: j for j, name in enumerate(candidates)}
-    return Given(
-        numbers,
-        {voter: place[choice] for voter, choice in voted.items() if choice in place},
-        {rater: {place[c]: value for c, value in row.items() if c in place} for rater, row in rated.items()},
-    )
-
-
-def judge_candidates(learner: Learner, candidates: Sequence[Any], blocks: Sequence[Any]) -> tuple[Given, np.ndarray]:
-    """The instance as the model sees it, and the scores of the candidates. Nothing is learned."""
-    given = in_places(learner, candidates, *blocks)
-    return given, judged(learner, given, len(candidates))
-
-
-def judged(learner: Learner, given: Given, count: int) -> np.ndarray:
-    """The scores of so many candidates; ``given`` in places. The state stays as it is."""
-    model = learner.model
-    if count > len(model.classes):  # more places than ever: a copy has them
-        model = model.visited(model.layout, range(count), ())
-    shape = model.engine.state.shape
-    before, shape[KNOWN] = int(shape[KNOWN]), count
-    try:
-        return learner._judge_with(model, given)[0, :count]
-    finally:
-        shape[KNOWN] = before
-
-
-def among_candidates(learner: Learner, votes: Mapping[Any, Any], candidates: Sequence[Any]) -> tuple[Engine, Instances]:
-    """A copy of the engine in which only so many classes are known, and an instance with votes for candidates."""
-    given, count = in_places(learner, candidates, None, votes, None), len(candidates)
-    engine = learner.model.visited(learner.model.layout, range(count), ()).engine
-    engine.state.shape[KNOWN] = count
-    places = {place: place for place in range(engine.k)}
-    return engine, learner._instances(given, places=places)
-
-
 def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
     """Places of candidates, the highest score first; ties as the learner breaks them."""
     if learner.model.engine.settings.largest:
         return np.asarray(np.argsort(scores, kind="stable")[::-1])
     return np.argsort(-scores, kind="stable")
-
-
-def learn_candidates(learner: Learner, given: Given, count: int, label: int, served: Hashable) -> int:
-    """Learn one trial; ``given`` and ``label`` in places. Returns the place predicted."""
-    model, met = learner.model, [len(names) for names in learner._all_names]
-    try:
-        for place in range(count):
-            learner._class(place)
-        model.grow(learner._columns(given), learner._places)
-    except ValueError:  # too wide for a rule that keeps a matrix
-        for names, size in zip(learner._all_names, met, strict=True):
-            while len(names) > size:
-                names.popitem()
-        raise
-    model.engine.state.shape[KNOWN] = count
-    try:
-        return int(learner._play(learner._instances(given), label, served))
-    finally:
-        learner._renamed()
-
-
-def choices(learner: Learner, candidates: Candidates) -> list[Any]:
-    """The candidates, checked. From the first ones on the learner chooses among candidates only."""
-    names = read_candidates(candidates)
-    if not learner._choosing:
-        if learner.fixed or learner.trials or len(learner._waiting):
-            told = "its classes were fixed" if learner.fixed else "it has met classes that are not candidates"
-            raise ValueError(f"candidates need a learner of their own, and {told}; make another Learner for them")
-        learner._model = choosing_model(learner._model)
-        learner._choosing = True
-        learner._prepare()
-    return names
-
-
-def choose(learner: Learner, candidates: Candidates, blocks: Blocks, id: Hashable) -> Any:
-    """`Learner.predict` among candidates."""
-    if id is not None:
-        learner._waiting.check_new(id)
-    names = choices(learner, candidates)
-    given, rated = judge_candidates(learner, names, blocks)
-    place = int(best_first(learner, rated)[0])
-    if id is not None:
-        learner._waiting[id] = Waiting(*given, place, names)
-    return names[place]
-
-
-def learn_choice(learner: Learner, candidates: Candidates, label: Hashable, blocks: Blocks, id: Hashable) -> Any:
-    """`Learner.learn` among candidates."""
-    if id is not None:
-        raise TypeError("id= means the instance that was kept, with its candidates; leave candidates= out")
-    names = read_candidates(candidates)
-    place = place_of(label, names)
-    choices(learner, names)
-    given, rated = judge_candidates(learner, names, blocks)
-    served = int(best_first(learner, rated)[0])
-    with learner._unharmed(given):
-        learn_candidates(learner, given, len(names), place, served)
-    return names[served]
-
-
-def check_choice(learner: Learner, candidates: Candidates, label: Hashable, blocks: Blocks) -> None:
-    """Raise what `learn_choice` would raise."""
-    names = read_candidates(candidates)
-    place_of(label, names)
-    in_places(learner, names, *blocks)
 
 
 def place_of(label: Hashable, candidates: Sequence[Any], what: str = "label") -> int:
@@ -1768,58 +1720,6 @@ def place_of(label: Hashable, candidates: Sequence[Any], what: str = "label") ->
 
 
 # -- asking fewer voters ----------------------------------------------------------------------------------------------
-
-
-def inquiry_of(
-    learner: Learner,
-    votes: Mapping[Any, Any],
-    *,
-    attributes: Attributes,
-    candidates: Sequence[Any] | None,
-    costs: Any,
-    tolerance: float,
-    explore: float,
-    voters: Sequence[Any] | None,
-) -> Inquiry:
-    """Return the question which voter to ask next, checked against what the learner knows."""
-    names = learner.voters
-    if not names:
-        raise ValueError("ask() needs voters, and this learner has met none; learn from trials with votes= first")
-    asked = asked_among(votes, names)
-    unknown = [name for name in voters or () if name not in names]
-    if unknown:
-        raise ValueError(f"voters: {unknown[0]!r} is not a known voter; the voters are {names!r}")
-    if candidates is not None and attributes is not None:
-        raise TypeError("attributes have a weight for each class, and candidates have no weights of their own")
-    allowed = None if voters is None else np.array([name in voters for name in names], bool)
-    tolerance, explore, prices = (
-        read_share("tolerance", tolerance), read_share("explore", explore), read_costs(costs, names)
-    )  # fmt: skip
-    choice = read_choice(learner, tolerance, costs, attributes is not None)
-    cast = {name: vote for name, vote in votes.items() if not missing(vote)}
-    if candidates is None:
-        cast = learner._reading.read(None, cast, None).votes
-    codes = learner._heard_from(cast)[0] if choice is not None else np.zeros(0, np.int32)
-    question = partial(_question, learner, cast, attributes, candidates, asked)
-    return Inquiry(learner, codes, asked, question, tolerance, prices, explore, choice, allowed)
-
-
-def _question(
-    learner: Learner,
-    cast: Mapping[Any, Any],
-    attributes: Attributes,
-    candidates: Sequence[Any] | None,
-    asked: np.ndarray,
-) -> Question:
-    """Return the instance as the model of all voters sees it."""
-    widen = None
-    if candidates is not None:
-        engine, instance = among_candidates(learner, cast, candidates)
-    else:
-        numbers = {} if attributes is None else learner._reading.read(attributes, None, None).attributes
-        model, engine, instance = learner._judging(Given(numbers, dict(cast), {}))
-        widen = partial(add_class, model, engine.layout) if engine.settings.by_votes else None
-    return Question(engine, instance, asked, np.eye(len(asked), instance.votes.shape[1], dtype=bool), widen)
 
 
 def ask_by(learner: Learner, choice: Choice | None) -> None:
@@ -1859,39 +1759,3 @@ def refuse_others(learner: Learner, what: str, remedy: str, attributes: bool = F
     present = [name for name, there in others.items() if there]
     if present:
         raise ValueError(f"{what} needs a learner of votes alone, and this one has {present[0]}; {remedy}")
-
-
-# -- the label is not this class --------------------------------------------------------------------------------------
-
-
-def learn_wrong(learner: Learner, wrong: Hashable, blocks: dict[str, Any], id: Hashable, candidates: Candidates) -> Any:
-    """Learn that the label is not ``wrong``; where that says nothing, nothing is learned."""
-    waiting = learner._waiting
-    if id is not None:
-        kept = waiting.kept(id, *blocks.values(), candidates)
-        names = waiting[id].candidates
-        rated = judged(learner, kept, len(names)) if names is not None else None
-    else:
-        names = None if candidates is None else choices(learner, candidates)
-        rated = None if names is None else judge_candidates(learner, names, tuple(blocks.values()))[1]
-    if names is not None and rated is not None:
-        place_of(wrong, names, "wrong")
-        drawn = draw_other(dict(zip(names, softmax(rated[None])[0].tolist(), strict=True)), wrong, learner.trials)
-    else:
-        wrong = learner._reading.label_meant(wrong)
-        learner._reading.check_label(wrong, "wrong")
-        model, _, instance = learner._judging(learner._reading.read(*blocks.values()) if id is None else kept)
-        drawn = other_label(model, instance, wrong, learner.trials)
-    given = blocks if candidates is None else blocks | {"candidates": candidates}
-    if drawn is None and id is not None:
-        answer = waiting[id].answer
-        waiting.label(id)  # the label has come, although it says nothing
-        return answer
-    if drawn is None:
-        return learner.predict(**given)
-    with denied(learner.model, drawn.wrong):
-        if id is not None:
-            return learner.learn(id=id, label=drawn.label)
-        if candidates is not None:
-            return learner.learn(label=drawn.label, **given)
-        return learner._learn_alone(blocks, drawn.label)

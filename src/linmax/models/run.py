@@ -12,7 +12,7 @@ from linmax.data.labels import distinct_labels, label_array
 from linmax.data.matching import refuse_kinds
 from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
-from linmax.models.experts_model import ExpertsModel, refuse_others
+from linmax.models.model import Model, refuse_others
 from linmax.models.trace import Trace, joined
 from linmax.util.checks import boolean, whole
 
@@ -60,7 +60,7 @@ def run(
     Returns
     -------
     Trace
-        What happened, trial by trial; ``trace.model`` goes on learning.
+        Record of every trial; ``trace.model`` can continue learning.
 
     References
     ----------
@@ -80,7 +80,7 @@ def run(
     settings = settings_of(tie, update_on_tie, discover)
     names = label_array(labels)
     found = distinct_labels(names, len(instances), gaps=True)
-    model = ExpertsModel(described, instances.layout, classes_of(instances, found[0]), settings)
+    model = Model(described, instances.layout, classes_of(instances, found[0]), settings)
     played = [model.run_numbered(instances, found, margins=margins)]
     while len(played) < passes and played[-1].changed.any():
         played.append(model.run_numbered(instances, found, margins=margins, first_pass=False))

@@ -18,7 +18,7 @@ from linmax.data.score_columns import rated_columns
 from linmax.io.reader import read_table
 from linmax.io.refusals import Refusals
 from linmax.io.schema import LABEL_NAMES, label_of
-from linmax.models.fusion import OnLineFusion
+from linmax.models.fusion import VoteFusion
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of
 
@@ -54,7 +54,7 @@ def learn_rows(model: Any, rows: Any, /, **reading: Any) -> RowCounts:  # noqa: 
     >>> counts = learn_rows(StreamModel("perceptron"), ["1 1:1", "2 2:1", "1 1:1"] * 10)
     >>> counts.trials, counts.mistakes
     (30, 4)
-    >>> learn_rows(OnLineFusion(), {"ann": ["x", "y"], "bob": ["x", "x"], "label": ["x", None]}).unlabelled
+    >>> learn_rows(VoteFusion(), {"ann": ["x", "y"], "bob": ["x", "x"], "label": ["x", None]}).unlabelled
     1
     """
     raise TypeError(f"learner must be a rule, a pool or a VoteFusion, got {type(model).__name__}")
@@ -84,7 +84,7 @@ def _(model: StreamModel, rows: Any, /, **reading: Any) -> RowCounts:
 
 @learn_rows.register
 def _(
-    model: OnLineFusion,
+    model: VoteFusion,
     rows: Any,
     /,
     *,
@@ -118,7 +118,7 @@ def _first(refused: Refusals) -> str:
     return "".join(f"{name}, line {line}: {reason}" for name, line, reason in refused.first[:1])
 
 
-def _fusion_counts(fusion: OnLineFusion) -> tuple[int, int, int]:
+def _fusion_counts(fusion: VoteFusion) -> tuple[int, int, int]:
     if not fusion.__sklearn_is_fitted__():
         return 0, 0, 0
     return fusion.model.trials, fusion.model.mistakes, fusion.model.updates
@@ -157,7 +157,7 @@ def _columns(rows: Any) -> dict[str, Any]:
     return found
 
 
-def _trials(columns: dict[str, Any], label: str | None, fusion: OnLineFusion) -> tuple[Any, Sequence[Any]]:
+def _trials(columns: dict[str, Any], label: str | None, fusion: VoteFusion) -> tuple[Any, Sequence[Any]]:
     """Return votes, or scores from columns ``rater:class``, and labels."""
     labels = columns.pop(_label_of(columns, label))
     rated = rated_columns("the table", columns) if fusion.by is None else None

@@ -48,7 +48,7 @@ def drawn(first: int, size: int) -> np.ndarray:
 
 
 def showings(weights: np.ndarray, first: int = 0) -> np.ndarray:
-    """How often instances of these weights are shown, the first of them being number ``first``.
+    """Return how often instances of these weights are shown, the first of them being number ``first``.
 
     Examples
     --------

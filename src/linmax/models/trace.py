@@ -1,4 +1,4 @@
-"""What happened, trial by trial, when a model was run."""
+"""Trace: the record of a run, trial by trial."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Trace", "in_a_row", "joined"]
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What happened, trial by trial.
+    """Record of a run, trial by trial.
 
     Attributes
     ----------
     model
-        The `linmax.models.experts_model.ExpertsModel` afterwards: it goes on learning, predicts, and shows its weights.
+        The `linmax.models.model.Model` afterwards: it continues learning, predicts, and shows its weights.
     predictions
         The class predicted at each trial, before its label was seen (None before any class was known).
     wrong, changed
@@ -35,6 +35,8 @@ class Trace:
         Passes played, and whether the last one made no update.
     seen
         Instances and labels, when these were the learner's first trials and played once: what `bound` needs.
+    learned
+        Number of the class learned at each trial: of its label, or drawn in place of a wrong class; or -1.
 
     See Also
     --------
@@ -57,6 +59,7 @@ class Trace:
     passes: int = 1
     consistent: bool = False
     seen: tuple[Any, Any] | None = None
+    learned: np.ndarray | None = None
 
     @property
     def mistakes(self) -> np.ndarray:
@@ -83,7 +86,7 @@ class Trace:
         ----------
         u
             The comparator, one number for each weight of the learner, such as ``data.target`` of `majority_problem`. It
-            may have any length: it is divided by the norm that the bound speaks of.
+            may have any length: it is divided by the norm in the bound.
         margin
             How far u should be ahead at every trial, after that division; what it falls short of counts as noise. By
             default the least lead that it has, for which u must be right on all trials.
@@ -106,13 +109,13 @@ class Trace:
         True
         """
         if self.seen is None:
-            raise ValueError("bound() needs the learner's first trials, played once; this trace goes on from others")
+            raise ValueError("bound() needs the learner's first trials, played once; this trace continues others")
         if isinstance(self.model.learner, Explored) and self.model.engine.settings.discover:
             raise ValueError("the bound of B- needs all classes known from the start; leave discover= out")
         return bound_so_far(self.model.learner, *self.seen, u, margin)
 
     def regret(self, switches: int = 0) -> Regret:
-        """How much more log loss a pool for votes had than the best of its members, or the best sequence of them.
+        """Return the log loss of a pool for votes, and that of the best of its members, or the best sequence of them.
 
         ``votes``, and ``auto`` on votes and scores, mix the probabilities of their members by fixed share. So the log
         loss, in hindsight, is at most that of any sequence of members that changes ``switches`` times, and
@@ -122,7 +125,7 @@ class Trace:
         -------
         Regret
             ``loss`` of the pool and ``best`` of the members, in nats over all trials; ``loss <= best + bound`` for
-            every data, whoever chose them.
+            any data, even chosen by an adversary.
 
         Examples
         --------
@@ -133,13 +136,13 @@ class Trace:
         True
         """
         if self.seen is None:
-            raise ValueError("regret() needs the learner's first trials, played once; this trace goes on from others")
+            raise ValueError("regret() needs the learner's first trials, played once; this trace continues others")
         instances, labels = self.seen
         model = type(self.model)(self.model.learner, instances.layout, self.model.classes, self.model.engine.settings)
         return least(losses_of(model, instances, labels), switches)
 
     def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:
-        """Draw the mistake curve, and a bound beside it if given; returns the figure, saved when given a path.
+        """Draw the mistake curve, and a bound if given; return the figure, saved when given a path.
 
         ``bound`` is one number, or one for each trial, as from `bound`. Needs matplotlib (the extra ``plot``).
         """
@@ -167,10 +170,12 @@ def joined(traces: Sequence[Trace], seen: tuple[Any, Any] | None = None) -> Trac
 def in_a_row(traces: Sequence[Trace]) -> Trace:
     """One trace of several that come one after the other."""
     margins = [trace.margins for trace in traces if trace.margins is not None]
+    learned = [trace.learned for trace in traces if trace.learned is not None]
     return Trace(
         traces[-1].model,
         np.concatenate([trace.predictions for trace in traces]),
         np.concatenate([trace.wrong for trace in traces]),
         np.concatenate([trace.changed for trace in traces]),
         np.concatenate(margins) if margins else None,
+        learned=np.concatenate(learned) if learned else None,
     )

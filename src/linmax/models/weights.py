@@ -1,4 +1,4 @@
-"""The weights that a model predicts with, by name and as arrays."""
+"""Weights of a model, by name and as arrays, and the names of its columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["WeightArrays", "Weights"]
+from linmax.data.arrays import Layout
+from linmax.util import files
+
+__all__ = ["Columns", "WeightArrays", "Weights"]
 
 WEIGHT_BLOCKS = ("voters", "raters", "thresholds", "attributes")
 
@@ -78,3 +81,30 @@ class Weights(Mapping[str, dict[Any, Any]]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+@dataclass
+class Columns:
+    """Names of the columns of a model; columns without a name go by their numbers."""
+
+    voters: Collection[Any] = ()
+    raters: Collection[Any] = ()
+    attributes: Collection[Any] = ()
+
+    def all(self, layout: Layout) -> tuple[Collection[Any], Collection[Any], Collection[Any]]:
+        """Return one name for each voter, rater and attribute."""
+        counts = (layout.voters, layout.raters, layout.dense + layout.sparse)
+        blocks = (self.voters, self.raters, self.attributes)
+        voters, raters, attributes = (
+            block if len(block) == count else [*block, *range(len(block), count)]
+            for block, count in zip(blocks, counts, strict=True)
+        )
+        return voters, raters, attributes
+
+    def plain(self) -> list[list[Any]]:
+        """Return all names as JSON stores them."""
+        blocks = []
+        for block in (self.voters, self.raters, self.attributes):
+            names = list(block)
+            blocks.append(names if set(map(type, names)) <= {str} else list(map(files.plain, names)))
+        return blocks

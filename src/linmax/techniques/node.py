@@ -183,7 +183,7 @@ class Node:
 
     @property
     def deniable(self) -> RunningPool | None:
-        """What learns from a trial that says only that a class is wrong, if anything does (`linmax.models.wrong`)."""
+        """What learns from a trial that says only that a class is wrong, if anything does (`linmax.models.model`)."""
         return self.weighing
 
     def single(self, engine: Engine) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from linmax import bounds
 from linmax.data.experts import Experts, experts
 from linmax.engine.notation import as_learner
-from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import Model
 from linmax.util.checks import whole
 
 __all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
@@ -112,13 +112,13 @@ class OneByOne:
         if kind not in ("attributes", "votes", "scores"):
             raise ValueError(f"kind must be 'attributes', 'votes' or 'scores', got {kind!r}")
         self.learner, self.classes, self.kind = as_learner(learner), list(classes), kind
-        self._model: ExpertsModel | None = None
+        self._model: Model | None = None
 
     def _instances(self, x: Any) -> Experts:
         block: dict[str, Any] = {self.kind: [x] if isinstance(x, dict) or self.kind == "votes" else np.asarray(x)[None]}
         instances = experts(**block, classes=self.classes)
         if self._model is None:
-            self._model = ExpertsModel(self.learner, instances.layout, self.classes)
+            self._model = Model(self.learner, instances.layout, self.classes)
         return instances
 
     def predict(self, x: Any) -> Any:

@@ -21,7 +21,7 @@ from linmax.util.checks import whole
 
 if TYPE_CHECKING:
     from linmax.learners.votes.pool import RunningVotes
-    from linmax.models.experts_model import ExpertsModel
+    from linmax.models.model import Model
 
 __all__ = ["Losses", "Regret", "least", "losses_of"]
 
@@ -47,7 +47,7 @@ class Losses(NamedTuple):
     first: np.ndarray  # (members,)
 
 
-def votes_of(model: ExpertsModel) -> RunningVotes:
+def votes_of(model: Model) -> RunningVotes:
     """The pool for votes in a model."""
     found = model.engine.top.pools.get("votes")
     if found is None:
@@ -58,7 +58,7 @@ def votes_of(model: ExpertsModel) -> RunningVotes:
     return found
 
 
-def losses_of(model: ExpertsModel, instances: Experts, labels: Sequence[Any] | np.ndarray) -> Losses:
+def losses_of(model: Model, instances: Experts, labels: Sequence[Any] | np.ndarray) -> Losses:
     """The losses of a pool that has learned nothing yet, on its first trials."""
     distinct, inverse = distinct_labels(labels, len(instances), gaps=True)
     known = int(model.engine.state.shape[KNOWN])

@@ -23,7 +23,7 @@ __all__ = ["Binning", "bins", "edges_of", "quantile_edges"]
 
 @dataclass(frozen=True)
 class Binning:
-    """Where attributes were cut, and what their bins are called: what `bins` needs to cut further rows alike.
+    """Edges and names of bins: `bins` needs them to cut further rows in the same way.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Binning:
 
 
 def quantile_edges(values: np.ndarray, bins: int) -> tuple[np.ndarray, bool]:
-    """Edges of at most so many bins, and whether they are quantiles: otherwise each value has a bin of its own."""
+    """Edges of at most ``bins`` bins, and whether they are quantiles: else each value has its own bin."""
     return edges_of(np.sort(values), bins)
 
 

@@ -40,7 +40,7 @@ def _enumerate(starts, variables, signs, table, scratch, begin, columns):  # typ
     """Write the columns of each row's true terms, in rising order, from ``columns[begin[row]]`` on.
 
     Adding a literal to the list of terms of at most j literals appends the literal alone and the literal
-    beside each term of at most j - 1 literals so far; ``scratch[j]`` keeps the shorter lists.
+    for each term of at most j - 1 literals so far; ``scratch[j]`` keeps the shorter lists.
     """
     k = table.shape[1] - 1
     sizes = np.zeros(k + 1, np.int64)

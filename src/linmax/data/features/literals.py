@@ -49,7 +49,7 @@ def constant(x: Any) -> Any:
 
 
 def negated_literals(x: Any, domain: Literal["unit", "signed"] = "unit") -> Any:
-    """Append the negation of every attribute, so that positive weights can speak against it.
+    """Append the negation of every attribute, so that positive weights can count against it.
 
     ``domain="unit"``: [x, 1 - x] for x in [0, 1], what Winnow with a threshold needs; about half of the
     features are then active, so sparse rows do not stay sparse. ``domain="signed"``: [x, -x] for x in [-1,

@@ -31,7 +31,7 @@ MOST_PRODUCTS = 1 << 20  # columns of products
 
 
 def checked_pairs(asked: Sequence[str]) -> tuple[str, ...]:
-    """What is asked for, in one way of writing it.
+    """Return the pairs in one spelling.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def checked_pairs(asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def belongs(name: str, group: str) -> bool:
-    """Whether an attribute of this name is in the group."""
+    """Return whether an attribute of this name is in the group."""
     return name == group or name.startswith((f"{group}^", f"{group}="))
 
 

@@ -60,7 +60,7 @@ def count_table(n: int, k: int, signs: int) -> np.ndarray:
     """table[v, j] = number of conjunctions of 1 to j literals over the first v variables."""
     table = np.zeros((n + 1, k + 1), dtype=np.int64)
     for j in range(1, k + 1):
-        # A term over v + 1 variables either leaves the last one out, or has it (in each sign) beside at most
+        # A term over v + 1 variables either leaves the last one out, or has it (in each sign) with at most
         # j - 1 literals over the first v.
         np.cumsum(signs * (1 + table[:-1, j - 1]), out=table[1:, j])
     return table

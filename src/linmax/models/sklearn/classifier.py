@@ -22,11 +22,10 @@ from linmax.data.labels import no_label, refuse_wide
 from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
-from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import Model, mask_of
 from linmax.models.sklearn.early_stopping import Samples, StoppingRule, fit, foresee, relative_weights, weights_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
 from linmax.models.weights import WeightArrays
-from linmax.models.wrong import mask_of, run_with_wrong
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
 from linmax.util.names import apart
@@ -199,7 +198,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     ((3, 4), True)
     """
 
-    _model: ExpertsModel
+    _model: Model
     _scaling: Scaling
     _sparse: bool
     _declared: bool
@@ -324,7 +323,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
             self._model = self._new_model(instances, [] if joining else names.tolist(), discover=classes is None)
         if denied.any():
             model = deepcopy(self._model)  # a trial may be refused
-            run_with_wrong(model, instances, y[rows], denied[rows], weights[rows])
+            model.run(instances, y[rows], grow=True, weights=weights[rows], wrong=denied[rows])
             self._model = model
         else:
             self._model.run(instances, y[rows], grow=True, weights=weights[rows])
@@ -336,8 +335,8 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         known, fixed = (self.classes_, self._declared) if resume else (None, False)
         return known_classes(y, wrong, classes, known, fixed)
 
-    def _new_model(self, instances: Experts, classes: list[Any], discover: bool = False) -> ExpertsModel:
-        model = ExpertsModel(self.learner, instances.layout, classes, Settings(discover=discover))
+    def _new_model(self, instances: Experts, classes: list[Any], discover: bool = False) -> Model:
+        model = Model(self.learner, instances.layout, classes, Settings(discover=discover))
         return model.follow() if self._keeps_coverage else model
 
     def _stopping_rule(self) -> StoppingRule:
@@ -489,7 +488,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_model" in state:
-            self._model = ExpertsModel.from_state(*state["_model"])
+            self._model = Model.from_state(*state["_model"])
             self._scaling = Scaling.from_state(*state["_scaling"])
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -511,7 +510,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     def _from_state(cls, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Return the estimator whose `_state` this was."""
         model, parts, classes = cls(**description["parameters"]), apart(arrays), description["classes"]
-        model._model = ExpertsModel.from_state(description["model"], parts["model"])
+        model._model = Model.from_state(description["model"], parts["model"])
         model._scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
         model.classes_ = np.array(classes["names"], dtype=classes["type"])
         if description["features"] is not None:

@@ -23,7 +23,7 @@ from linmax.data.experts import Experts
 from linmax.engine.record import JUDGED, keep_table
 from linmax.learners.attributes.warm_up import LAST
 from linmax.models.calibration import fit_losses
-from linmax.models.experts_model import ExpertsModel
+from linmax.models.model import Model
 from linmax.util.checks import at_least, whole
 
 __all__ = ["PassOrder", "Samples", "StoppingRule", "fit", "foresee", "relative_weights", "repetitions", "weights_of"]
@@ -127,12 +127,12 @@ class Samples:
             rows, self.weights, np.random.RandomState(self.random.randint(2**31)) if self.shuffle else None
         )
 
-    def numbers(self, rows: np.ndarray, model: ExpertsModel) -> np.ndarray:
+    def numbers(self, rows: np.ndarray, model: Model) -> np.ndarray:
         """Return the labels of these rows as class numbers of the model."""
         place = {name: number for number, name in enumerate(model.classes)}
         return np.array([place[name] for name in self.labels[rows].tolist()], np.int32)
 
-    def play(self, model: ExpertsModel, rows: np.ndarray, first: bool) -> tuple[bool, float]:
+    def play(self, model: Model, rows: np.ndarray, first: bool) -> tuple[bool, float]:
         """Show these rows; return whether anything was learned, and the share of mistakes before labels were seen."""
         trace = model.run(self.instances[rows], self.labels[rows], grow=True, first_pass=first)
         return bool(trace.changed.any()), float(trace.mistakes[-1]) / len(rows)
@@ -201,7 +201,7 @@ class LossCurve:
 class Pilot:
     """A model that learns all samples but those of one part, which test it."""
 
-    def __init__(self, model: ExpertsModel, samples: Samples, learned: np.ndarray, held_out: np.ndarray) -> None:
+    def __init__(self, model: Model, samples: Samples, learned: np.ndarray, held_out: np.ndarray) -> None:
         self.model, self.samples, self.held_out = model, samples, held_out
         self.order, self.coming = samples.order(learned), learned[:0]
         self.tested = model.fitted(samples.instances[held_out])
@@ -226,19 +226,19 @@ class Pilot:
 # -- fitting ----------------------------------------------------------------------------------------------------------
 
 
-def foresee(model: ExpertsModel, samples: Samples) -> None:
+def foresee(model: Model, samples: Samples) -> None:
     """Let a pool for attributes that has learned nothing settle by some of the samples what it can."""
     if model.pool is not None:
         rows = samples.random.permutation(samples.rows)[:LAST]
         model.pool.foresee(model.fitted(samples.instances[rows]), samples.numbers(rows, model), len(model.classes))
 
 
-def fit(model: ExpertsModel, samples: Samples, rule: StoppingRule) -> tuple[ExpertsModel, int, list[float]]:
+def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int, list[float]]:
     """Fit until the loss stops falling, and calibrate the probabilities on held-out samples.
 
     Returns
     -------
-    ExpertsModel, int, list
+    Model, int, list
         The fitted model, which may be another one; its passes; and the loss at each check.
     """
     model.grow(model.layout, np.unique(samples.labels[samples.rows]).tolist())
@@ -262,7 +262,7 @@ def fit(model: ExpertsModel, samples: Samples, rule: StoppingRule) -> tuple[Expe
         going = curve.add(fit_losses(*_held_out(samples, pilots, latest))) and any(learned)
         if curve.latest_is_best:
             passes, scores = math.ceil(curve.passes), latest
-            stored: Callable[[], ExpertsModel] | None = pilots[0].model.kept() if going else None
+            stored: Callable[[], Model] | None = pilots[0].model.kept() if going else None
     if rule.early_stopping is True or restart is None:
         best = pilots[0].model if stored is None else stored()
         if rule.early_stopping is not True:
@@ -277,7 +277,7 @@ def fit(model: ExpertsModel, samples: Samples, rule: StoppingRule) -> tuple[Expe
     return best, passes, curve.losses
 
 
-def _fit_all(model: ExpertsModel, samples: Samples, curve: LossCurve) -> LossCurve:
+def _fit_all(model: Model, samples: Samples, curve: LossCurve) -> LossCurve:
     """Make passes over all samples until the mistakes, counted before labels are seen, stop falling."""
     order, going = samples.order(samples.rows), True
     while going:
@@ -286,7 +286,7 @@ def _fit_all(model: ExpertsModel, samples: Samples, curve: LossCurve) -> LossCur
     return curve
 
 
-def _pilots(model: ExpertsModel, samples: Samples, rule: StoppingRule) -> list[Pilot]:
+def _pilots(model: Model, samples: Samples, rule: StoppingRule) -> list[Pilot]:
     """Return models that hold out a part of the samples: one a fraction, or of few samples two a half each.
 
     They are copies, except for the first where it becomes the fitted model.
@@ -317,7 +317,7 @@ def _held_out(samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -
     return np.concatenate(scores)[order], samples.numbers(rows, pilots[0].model)[order]
 
 
-def _calibrate(model: ExpertsModel, samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> None:
+def _calibrate(model: Model, samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> None:
     """Replace the scores in the model's record, which calibrate its probabilities, by those of held-out samples."""
     table, numbers = _held_out(samples, pilots, scores)
     order = np.random.RandomState(0).permutation(len(numbers))  # the ring keeps the last ones

@@ -34,7 +34,7 @@ from linmax.data.scaling import Scaling
 from linmax.engine.notation import as_learner
 from linmax.learners.auto import AutomaticPool
 from linmax.learners.votes.pool import VotesPool
-from linmax.models.model import chosen
+from linmax.models.model import chosen, mask_of
 from linmax.models.sklearn.classifier import (
     LinearMaxClassifier,
     all_or_nothing,
@@ -45,7 +45,6 @@ from linmax.models.sklearn.classifier import (
 )
 from linmax.models.sklearn.early_stopping import weights_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
-from linmax.models.wrong import mask_of
 from linmax.util import files
 from linmax.util.checks import boolean, fraction, one_of, refuse_masked
 from linmax.util.names import apart

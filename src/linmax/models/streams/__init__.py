@@ -75,11 +75,11 @@ class Stream:
 
     @property
     def notes(self) -> list[str]:
-        """What was found out about the input: the label, columns that are left out and why."""
+        """Findings about the input: the label, columns that are left out and why."""
         return self._reader.notes
 
     def remarks(self) -> list[str]:
-        """What was noticed while it was read: columns of numbers with words in them, pairs of which there are none."""
+        """Remarks collected while reading: columns of numbers with words in them, pairs without any instance."""
         return [*self._reader.remarks(), *([] if self._pairing is None else self._pairing.remarks())]
 
     @property
@@ -121,7 +121,7 @@ def stream(
         iterable of these.
     format
         One of `FORMATS`: svmlight, vw, text, csv, tsv, parquet, arrow, jsonl, and what `register_format` has added;
-        else it is told by the file's ending and content.
+        else it is recognized by the file's ending and content.
     label, weight, ignore, categorical, text, id
         Columns of a table, or keys of JSON lines: the label (if not given, the first of ``label target class y``, else
         the last column), how much a row counts (see `linmax.models.showings`), those to leave out, those whose numbers

@@ -1,7 +1,7 @@
 """A budget of memory for the names and weights of a stream: how many attributes it has room for.
 
 Attributes that are met first have a column of their own. When the budget is used up, those that come later share the
-last eighth of the columns, told by their hash (see `linmax.io.vocabulary`).
+last eighth of the columns, chosen by their hash (see `linmax.io.vocabulary`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def bytes_shown(memory: int) -> str:
 
 
 def room_for(memory: int, learner: Any, classes: int) -> int:
-    """How many attributes of so many classes the budget holds, with their names."""
+    """Return how many attributes, with their names, the budget holds for this many classes."""
     return int(memory // (NAME_BYTES + _weights(learner, max(2, classes))))
 
 

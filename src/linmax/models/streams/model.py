@@ -17,16 +17,18 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import Instances
-from linmax.data.arrays import Layout, cut, no_instances, without
+from linmax.data.arrays import Layout, no_instances, without
 from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batches import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
+from linmax.learners.attributes.pool import PoolMember
 from linmax.learners.base import scales_attributes
 from linmax.models.model import Model
+from linmax.models.showings import heaviest
 from linmax.models.streams.budget import bytes_given, refuse_small, room_for
-from linmax.models.streams.known import Known
+from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
 from linmax.util.names import apart, handed_over
@@ -37,7 +39,7 @@ STREAM_KIND = "stream model"
 NO_CLASS = -1  # predicted before a class is known
 
 
-class StreamModel(Known):
+class StreamModel:
     """A learner of streams.
 
     Parameters
@@ -96,12 +98,107 @@ class StreamModel(Known):
         if scale == "auto" and scales_attributes(self.learner):
             scale = "none"  # each of its members scales as it needs
         self.scaling = Scaling(scale, constant=float(self.thresholds))
-        self._model: Model | None = None  # made when the first batch tells what there is
+        self._model: Model | None = None  # made at the first batch
         self.dense_names: tuple[str, ...] = ()
         self.schema: dict[str, str] = {}  # the kind of each column of a table
         self.reading: dict[str, Any] = {}  # the format and the options with which its data were read
         self.columns = 0  # of the vocabulary, as far as the engine has met it
         self._places = np.zeros(0, np.int32)  # of the labels among the model's classes, -1 for those not learned from
+
+    # -- what it knows --------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Model | None:
+        """The model under it, once there is one; for the rest of the library."""
+        return self._model
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine, once there is one; for the rest of the library."""
+        return None if self._model is None else self._model.engine
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Learner and options that decide what is learned."""
+        return {
+            "learner": str(self.learner),
+            "thresholds": self.thresholds,
+            "tie": "largest" if self._settings.largest else "smallest",
+            "update_on_tie": self._settings.update_on_tie,
+            "hash_bits": self.vocabulary.bits,
+        }
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes learned from, in the order of their first labels."""
+        return [] if self._model is None else self._model.classes
+
+    @property
+    def crowded(self) -> bool:
+        """True if the budget is used up, so that new attributes share columns."""
+        return self.vocabulary.full
+
+    @property
+    def heaviest(self) -> float:
+        """The weight beyond which rows count no more (see `linmax.models.showings`)."""
+        return float("inf") if self._model is None else heaviest(self._model.engine)
+
+    @property
+    def trials(self) -> int:
+        """Trials learned from."""
+        return 0 if self._model is None else self._model.trials
+
+    @property
+    def mistakes(self) -> int:
+        """Mistakes so far, each made before the label was seen; those of later passes count as well."""
+        return 0 if self._model is None else self._model.mistakes
+
+    @property
+    def updates(self) -> int:
+        """Updates so far, by all members, recycled ones included."""
+        return 0 if self._model is None else self._model.updates
+
+    @property
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Trials, and the mistakes up to each (see `linmax.Learner.curve`)."""
+        return (np.zeros(0, np.int64), np.zeros(0, np.int64)) if self._model is None else self._model.curve
+
+    @property
+    def features(self) -> int:
+        """Number of attributes, without the constant."""
+        return len(self.dense_names) + self.columns
+
+    @property
+    def attributes(self) -> list[str]:
+        """Names of the rows of `weights`."""
+        names = ["constant"] if self.scaling.prepends else []
+        return [*names, *self.dense_names, *(self.vocabulary[i] for i in range(self.columns))]
+
+    @property
+    def weights(self) -> Weights:
+        """The weights that it predicts with, by name, up to one positive factor (see `linmax.Learner.weights`)."""
+        if self._model is None:
+            none = np.zeros(0)
+            return Weights(WeightArrays(none, none, none, np.zeros((0, 0))), [], [], [], [])
+        return Weights(self._model.weights.arrays, self.classes, [], [], self.attributes)
+
+    @property
+    def pool(self) -> list[PoolMember]:
+        """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
+        pool = None if self._model is None else self._model.pool
+        return [] if pool is None else pool.members()
+
+    @property
+    def decided(self) -> dict[str, str | int | float]:
+        """Decision of the pool for attributes, numbers or words, and its reason; empty for other learners.
+
+        Overrule it by ``auto(dense)`` or ``auto(sparse)``.
+        """
+        pool = None if self._model is None else self._model.pool
+        return {} if pool is None else pool.decided()
+
+    def __repr__(self) -> str:
+        return f"<{self.learner} over {len(self.classes)} classes and {self.features} attributes, {self.trials} trials>"
 
     def limit(self, memory: int | str) -> None:
         """Keep names and weights within a budget from now on; what there is already stays."""
@@ -235,23 +332,14 @@ class StreamModel(Known):
         self, instances: Instances, codes: np.ndarray, weights: np.ndarray | None = None, first_pass: bool = True
     ) -> np.ndarray:
         """Predict scaled rows, and learn those with a weight (all, if none are given); returns the labels predicted."""
-        if weights is None or (weights > 0.0).all():
-            return self._run(instances, codes, weights, first_pass)
-        found = np.zeros(len(codes), np.int32)
-        edges = (np.flatnonzero(np.diff(weights > 0.0)) + 1).tolist()
-        for begin, end in zip([0, *edges], [*edges, len(codes)], strict=True):
-            here = cut(instances, begin, end)
-            if weights[begin] > 0.0:
-                found[begin:end] = self._run(here, codes[begin:end], weights[begin:end], first_pass)
-            else:
-                found[begin:end] = self.judge(here)
-        return found
-
-    def _run(self, instances: Instances, codes: np.ndarray, weights: np.ndarray | None, first_pass: bool) -> np.ndarray:
-        assert self._model is not None
         if not len(codes):
             return np.zeros(0, np.int32)
-        played = self._model.play(instances, self._numbers(codes), first_pass=first_pass, weights=weights)
+        if self._model is None or (weights is not None and not weights.any()):
+            return self.judge(instances)
+        labels = np.full(len(codes), -1, np.int32)
+        learned = slice(None) if weights is None else weights > 0.0
+        labels[learned] = self._numbers(codes[learned])
+        played = self._model.play(instances, labels, first_pass=first_pass, weights=weights)
         return self._codes(played.predictions)
 
     def judge(self, instances: Instances) -> np.ndarray:
@@ -304,7 +392,7 @@ class StreamModel(Known):
         vocabulary: Vocabulary | None = None,
         copied: bool = True,
     ) -> Self:
-        """The model whose `state` this was; it goes on as if it had never stopped.
+        """Return the model with this `state`, which continues as if it had never stopped.
 
         With the vocabulary of its names, which is taken over, they need not be looked up again one by one. Of arrays
         that are not copied comes a model that can be looked at and merged, but must not learn. Those handed over
@@ -349,7 +437,7 @@ class StreamModel(Known):
 
 
 def weights_of(batch: Batch) -> np.ndarray | None:
-    """How much each row counts, 0 without a label; None when all count 1."""
+    """Return how much each row counts, 0 without a label; None when all count 1."""
     weights = batch.importance
     if (weights == 1.0).all() and (batch.codes >= 0).all():
         return None
@@ -361,5 +449,5 @@ def weights_of(batch: Batch) -> np.ndarray | None:
 
 
 def _short(names: tuple[str, ...]) -> str:
-    told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return told or "none"
+    text = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return text or "none"

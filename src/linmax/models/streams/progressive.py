@@ -29,7 +29,7 @@ STREAM_POINTS = 2048  # of the mistake curve
 
 @dataclass
 class PassCounts:
-    """What happened in one pass."""
+    """Counts of one pass."""
 
     trials: int = 0
     mistakes: int = 0
@@ -44,7 +44,7 @@ class PassCounts:
 
     @property
     def held_out_error(self) -> float | None:
-        """The same of the rows held out."""
+        """Counts of the held-out rows."""
         return self.held_out_mistakes / self.held_out if self.held_out else None
 
 
@@ -100,7 +100,7 @@ class Progressive:
 
     @property
     def counts(self) -> PassCounts:
-        """Of the present pass."""
+        """Counts of the present pass."""
         return self.passes[-1]
 
     def play(self, batch: Batch) -> np.ndarray:
@@ -173,9 +173,9 @@ class Progressive:
             at = target - begin - 1
             row, total = int(places[at]), int(mistakes[at])
             features = len(batch.dense_names) + int(batch.indptr[row + 1] - batch.indptr[row])
-            told = names[predicted[row]] if predicted[row] >= 0 else "-"
+            answer = names[predicted[row]] if predicted[row] >= 0 else "-"
             made = Milestone(
-                target, total, target - self.last[0], total - self.last[1], names[batch.codes[row]], told, features
+                target, total, target - self.last[0], total - self.last[1], names[batch.codes[row]], answer, features
             )
             self.last = (target, total)
             if self.watch is not None:
@@ -218,7 +218,7 @@ class Progressive:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> tuple[Progressive, dict[str, Any], dict[str, Any]]:
-        """What a checkpoint holds: the work to go on with, the settings and what was kept along."""
+        """Contents of a checkpoint: the work to continue, the settings and what was stored with them."""
         description, arrays = files.read(path, CHECKPOINT)
         try:
             made = cls(
@@ -243,6 +243,6 @@ class Progressive:
 
 
 def fingerprint(path: str | os.PathLike[str]) -> str:
-    """What tells a file from another: a hash of its first bytes."""
+    """Return the fingerprint of a file: a hash of its first bytes."""
     with Path(path).open("rb") as file:
         return hashlib.sha256(file.read(2**16)).hexdigest()[:16]
