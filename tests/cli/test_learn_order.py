@@ -10,7 +10,7 @@ import pytest
 
 import linmax
 from linmax.cli import main
-from linmax.io.shuffling import Runs, shuffled
+from linmax.io.batch import Runs, shuffled
 from linmax.jit.compiling import JIT
 
 CLASSES = ["sport", "art", "trade"]

@@ -22,12 +22,12 @@ import linmax
 from linmax.cli import main
 from linmax.io import formats
 from linmax.io.formats import FORMATS, endings, format_class, format_of, register_format
-from linmax.io.formats.base import StreamFormat
 from linmax.io.reader import read_columns, read_table
+from linmax.io.records import StreamFormat
 
 PAIRS = '''
-from linmax.io import parsing
-from linmax.io.formats.base import RowFormat
+from linmax.io import lexer
+from linmax.io.records import RowFormat
 
 class Pairs(RowFormat):
     """Lines such as ``a=1 b=2 -> yes``."""
@@ -43,8 +43,8 @@ class Pairs(RowFormat):
         try:
             found = [(name, float(value)) for name, value in (part.split(b"=") for part in body.split())]
         except ValueError:
-            return parsing.VALUE
-        return (label.strip(), found, b"") if arrow else parsing.NO_LABEL
+            return lexer.VALUE
+        return (label.strip(), found, b"") if arrow else lexer.NO_LABEL
 '''
 
 

@@ -11,8 +11,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import float64, int64, types
 
-from linmax.io.decimals import BAD, GOOD, HARD, WILD, number, plain_number, powers, whole_number
-from linmax.io.scan import PADDING, Block, stops, trailing
+from linmax.io.bytes import (
+    BAD,
+    GOOD,
+    HARD,
+    PADDING,
+    WILD,
+    Block,
+    number,
+    plain_number,
+    powers,
+    stops,
+    trailing,
+    whole_number,
+)
 from linmax.io.vocabulary import Vocabulary
 from linmax.jit.compiling import JIT, kernel
 

@@ -11,7 +11,7 @@ import pytest
 import linmax
 from linmax.cli import main
 from linmax.io import vocabulary
-from linmax.io.batches import Classes
+from linmax.io.batch import Classes
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")

@@ -21,7 +21,7 @@ from linmax.jit import compiling, panels, scores as row_sums, sinh as sinh_loops
 from linmax.jit.compiling import address_of, kernel
 from linmax.core.contract import STEP, Indices, Matrix, Vector, call_step
 from linmax.jit import float_rows as lanes
-from linmax.io import scan
+from linmax.io import bytes as scan
 
 def told(action, *arguments):
     try:

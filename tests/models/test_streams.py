@@ -22,11 +22,9 @@ from linmax.streams import stream
 import linmax
 import streams_reference as reference
 from linmax.io.formats import format_of
-from linmax.io.name_table import SERIAL
-from linmax.io.options import ReadOptions
+from linmax.io.options import ReadOptions, Refusals
 from linmax.io.reader import StreamReader
-from linmax.io.refusals import Refusals
-from linmax.io.vocabulary import Vocabulary
+from linmax.io.vocabulary import SERIAL, Vocabulary
 from linmax.jit.compiling import JIT
 
 
@@ -460,7 +458,7 @@ def test_memory_of_a_batch_is_used_again_when_nothing_of_it_is_held():
 
 
 def test_lines_that_are_too_long(monkeypatch):
-    monkeypatch.setattr("linmax.io.lines.LONGEST_LINE", 256)
+    monkeypatch.setattr("linmax.io.blocks.LONGEST_LINE", 256)
     long = b"1 " + b"7:1 " * 500
     data = b"1 1:1\n" + long + b"\n2 2:2\n" + long
     found, refusals = rows_of(data, "svmlight", block=64)

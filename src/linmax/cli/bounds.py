@@ -22,7 +22,7 @@ from linmax.cli.reading import add_format_option, cells_listed, labelled_columns
 
 if TYPE_CHECKING:
     from linmax.data.experts import Experts
-    from linmax.io.batches import Batch
+    from linmax.io.batch import Batch
     from linmax.io.sources import Source
     from linmax.theory.certificates import Certificate
 
@@ -166,7 +166,7 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
 def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
     """The rows of a stream; the first bad line is an error."""
     from linmax.data.experts import experts
-    from linmax.io.collecting import CollectedRows
+    from linmax.io.batch import CollectedRows
     from linmax.io.options import ReadOptions
     from linmax.io.reader import StreamReader
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from linmax.cli.output import console
 from linmax.cli.reading import reading_options, refuse_too_many
-from linmax.io.refusals import Refusals
+from linmax.io.options import Refusals
 
 if TYPE_CHECKING:
     from linmax.cluster import Fit, Progress

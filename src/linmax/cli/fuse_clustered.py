@@ -10,7 +10,7 @@ from linmax import __version__
 from linmax.cli.clustered import connected, tell_refused
 from linmax.cli.output import console
 from linmax.cli.reading import cells_listed, refuse_too_many
-from linmax.io.refusals import Refusals
+from linmax.io.options import Refusals
 
 if TYPE_CHECKING:
     from linmax.models.fusion import OnLineFusion

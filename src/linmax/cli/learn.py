@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linmax.cli.predictions import Predictions
+    from linmax.io.batch import Runs
     from linmax.io.choices import ChoiceLine
-    from linmax.io.refusals import Refusals
-    from linmax.io.shuffling import Runs
+    from linmax.io.options import Refusals
     from linmax.models.online import Learner
     from linmax.models.streams import Batch, Stream, StreamModel
     from linmax.models.streams.progressive import Milestone, Progressive
@@ -185,7 +185,7 @@ def _check_shuffle(arguments: argparse.Namespace) -> None:
 
 def _in_order(batches: Iterable[Batch], arguments: argparse.Namespace, number: int) -> Iterator[Batch]:
     """The batches of pass ``number`` as they come, or all of their rows shuffled, in every pass otherwise."""
-    from linmax.io.shuffling import shuffled
+    from linmax.io.batch import shuffled
 
     return iter(batches) if arguments.shuffle is None else shuffled(batches, arguments.shuffle + number)
 
@@ -233,7 +233,7 @@ class _LearnJob:
     def begin(self) -> None:
         """Make the model, or load it from the checkpoint."""
         from linmax.cli.predictions import Predictions
-        from linmax.io.shuffling import Runs
+        from linmax.io.batch import Runs
         from linmax.models.streams import StreamModel
         from linmax.models.streams.progressive import Progressive
 

@@ -63,7 +63,7 @@ class ModelFile:
     """Any file that linmax saved. Kinds that predict have their own class."""
 
     def __init__(self, path: str, kind: str) -> None:
-        from linmax.io.refusals import Refusals
+        from linmax.io.options import Refusals
 
         self.path, self.kind, self.refusals = path, kind, Refusals()
         self.found: list[str] = []  # remarks on the data so far
@@ -408,7 +408,7 @@ class CandidateTrials:
     """Trials with candidates, read from files; those that cannot be played are counted, or end it with --strict."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        from linmax.io.refusals import Refusals
+        from linmax.io.options import Refusals
 
         self.arguments, self.refusals = arguments, Refusals()
         self._name = ""

@@ -18,8 +18,8 @@ from linmax.cli.reading import cells_listed, counted, nothing_read, shown_name, 
 if TYPE_CHECKING:
     import numpy as np
 
+    from linmax.io.options import Refusals
     from linmax.io.reader import ReadTable
-    from linmax.io.refusals import Refusals
     from linmax.models.fusion import OnLineFusion
 
 __all__ = [

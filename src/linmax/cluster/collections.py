@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.io.formats.arrow import is_table
+from linmax.io.tables import is_table
 
 __all__ = ["added_columns", "as_read", "is_collection", "is_joint", "joined", "lazily", "partitions", "type_of_labels"]
 

@@ -18,11 +18,10 @@ from urllib.parse import unquote
 
 from linmax.cluster.collections import as_read, is_collection, is_joint, partitions
 from linmax.io.formats import make_format
-from linmax.io.formats.arrow import is_table
-from linmax.io.formats.base import TableFormat
 from linmax.io.options import ReadOptions
 from linmax.io.reader import open_source
 from linmax.io.schema import is_number
+from linmax.io.tables import TableFormat, is_table
 
 __all__ = ["Shard", "ShardError", "TableFile", "missing_files", "opened", "reason_of", "shards_of"]
 

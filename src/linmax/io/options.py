@@ -1,12 +1,12 @@
-"""How to read a stream: options of its format, how rows are cut into batches, and where to begin."""
+"""How to read a stream: options, positions, and the lines that could not be read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BATCH_ROWS", "BLOCK", "REMEMBERED", "Position", "ReadOptions"]
+__all__ = ["BATCH_ROWS", "BLOCK", "REFUSALS_KEPT", "REMEMBERED", "Position", "ReadOptions", "Refusals"]
 
 REMEMBERED = (
     "ngrams", "pairs", "header", "delimiter", "label", "weight", "ignore", "categorical", "text",
@@ -57,7 +57,7 @@ class ReadOptions:
     ngrams
         Longest run of words of a text that is an attribute (see `linmax.io.words`).
     pairs
-        Which attributes are paired (see `linmax.io.pairing`).
+        Which attributes are paired (see `linmax.io.pairs`).
     known
         The kind of each column as a model has learned from it.
     unlabelled
@@ -111,3 +111,52 @@ class ReadOptions:
     def remembered(self) -> dict[str, Any]:
         """What a model keeps, so that other data can be read as those were that it has learned from."""
         return {name: getattr(self, name) for name in self.given() if name in REMEMBERED}
+
+
+REFUSALS_KEPT = 20  # refused lines that are remembered
+
+
+@dataclass
+class Refusals:
+    """Lines that could not be read: how many for each reason, and the first of them.
+
+    Attributes
+    ----------
+    counts : dict from str to int
+        How many lines for each reason.
+    first : list
+        The first of them: file, line and reason.
+
+    See Also
+    --------
+    linmax.stream : counts them in ``refusals``.
+
+    Examples
+    --------
+    >>> Refusals().counts
+    {}
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first: list[tuple[str, int, str]] = field(default_factory=list)  # file, line, reason
+
+    @property
+    def total(self) -> int:
+        """How many."""
+        return sum(self.counts.values())
+
+    def add(self, file: str, line: int, reason: str, told: str | None = None) -> None:
+        """Count one; ``told`` is the reason with what was given in the line."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        if len(self.first) < REFUSALS_KEPT:
+            self.first.append((file, line, told or reason))
+
+    def join(self, other: Refusals) -> None:
+        """Count those of another file, too."""
+        for reason, count in other.counts.items():
+            self.counts[reason] = self.counts.get(reason, 0) + count
+        self.first = [*self.first, *other.first][:REFUSALS_KEPT]
+
+    def copy(self) -> Refusals:
+        """As it is now."""
+        return Refusals(dict(self.counts), list(self.first))

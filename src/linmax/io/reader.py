@@ -6,13 +6,11 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linmax.io.batches import Batch, Classes
+from linmax.io.batch import Batch, Classes
 from linmax.io.formats import FORMATS, format_of, make_format
-from linmax.io.formats.base import Columns, LineFormat
-from linmax.io.lines import LineReader
-from linmax.io.options import ReadOptions
-from linmax.io.records import RecordReader
-from linmax.io.refusals import Refusals
+from linmax.io.lines import LineFormat, LineReader
+from linmax.io.options import ReadOptions, Refusals
+from linmax.io.records import Columns, RecordReader
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.checks import one_of

@@ -37,9 +37,8 @@ from linmax.data.side_columns import Sides
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.loop import start_means
 from linmax.engine.notation import as_learner
-from linmax.io.name_table import number_names
-from linmax.io.scan import PADDING
-from linmax.io.vocabulary import Vocabulary
+from linmax.io.bytes import PADDING
+from linmax.io.vocabulary import Vocabulary, number_names
 from linmax.learners.base import Mixture, Placement
 from linmax.models.asking import Asking, Recent
 from linmax.models.baselines import Tally

@@ -15,8 +15,8 @@ import numpy as np
 from linmax.data.blocks import missing, silent_votes
 from linmax.data.matching import written
 from linmax.data.score_columns import rated_columns
+from linmax.io.options import Refusals
 from linmax.io.reader import read_table
-from linmax.io.refusals import Refusals
 from linmax.io.schema import LABEL_NAMES, label_of
 from linmax.models.fusion import VoteFusion
 from linmax.models.streams import StreamModel, stream

@@ -12,17 +12,15 @@ from itertools import chain
 from typing import Any
 
 from linmax.data.features.products import checked_pairs
-from linmax.io.batches import Batch, Classes
+from linmax.io.batch import Batch, Classes, ahead
+from linmax.io.delimited import named_delimiter
 from linmax.io.formats import FORMATS, register_format
-from linmax.io.formats.arrow import Frames, is_table
-from linmax.io.formats.delimiters import named_delimiter
-from linmax.io.options import BATCH_ROWS, Position, ReadOptions
-from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing
-from linmax.io.prefetch import ahead
+from linmax.io.options import BATCH_ROWS, Position, ReadOptions, Refusals
+from linmax.io.pairs import PAIRED_BATCH_ROWS, Pairing
 from linmax.io.reader import StreamReader
 from linmax.io.records import RecordReader
-from linmax.io.refusals import Refusals
 from linmax.io.sources import LinesAsFile, refuse_unreadable
+from linmax.io.tables import Frames, is_table
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams.model import StreamModel
 from linmax.util.checks import boolean, one_of, whole

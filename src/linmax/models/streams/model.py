@@ -21,7 +21,7 @@ from linmax.data.arrays import Layout, no_instances, without
 from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
-from linmax.io.batches import Batch, Classes
+from linmax.io.batch import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners.attributes.pool import PoolMember
 from linmax.learners.base import scales_attributes

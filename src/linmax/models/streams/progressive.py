@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.io.batches import Batch
+from linmax.io.batch import Batch
 from linmax.io.options import Position
 from linmax.models.streams.model import StreamModel, weights_of
 from linmax.util import files

@@ -1,4 +1,6 @@
-"""Tables of fields between commas, semicolons, bars, tabs or spaces, quoted if necessary (RFC 4180).
+"""What separates the fields of a table, told from its first lines.
+
+Tables of fields between commas, semicolons, bars, tabs or spaces, quoted if necessary (RFC 4180).
 
 LineBlocks of lines are read by Arrow. Where a block has quotes that are not in order, spaces around quoted fields, or a
 control character, its fields are cut out by `read_rows` instead: a line that cannot be read costs no other.
@@ -15,11 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from linmax.io.formats.base import COLUMN_OPTIONS, Columns, StreamFormat
-from linmax.io.formats.delimiters import delimiter_of
+from linmax.io.lexer import CONTROL, FEW_FIELDS, LINE, MANY_FIELDS, NEWLINE, OPEN_QUOTE, REASONS, RETURN, SPACE
 from linmax.io.options import Position, ReadOptions
-from linmax.io.parsing import CONTROL, FEW_FIELDS, LINE, MANY_FIELDS, NEWLINE, OPEN_QUOTE, REASONS, RETURN, SPACE
-from linmax.io.records import Records
+from linmax.io.records import COLUMN_OPTIONS, Columns, Records, StreamFormat
 from linmax.io.schema import CATEGORY, MISSING, NUMBER, TYPE_SAMPLE, is_number, named_columns, refuse_repeated
 from linmax.io.sources import Source
 from linmax.io.tables import Column, TableLayout
@@ -32,7 +32,49 @@ if TYPE_CHECKING:
 else:
     pa, compute, arrow_csv = (LazyModule(name) for name in ("pyarrow", "pyarrow.compute", "pyarrow.csv"))
 
-__all__ = ["Csv", "Tsv"]
+__all__ = ["DELIMITERS", "Csv", "Tsv", "delimiter_of", "named_delimiter"]
+
+DELIMITERS = (",", "\t", ";", "|")
+DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|", "pipe": "|"}
+LINES = 20  # that are looked at
+
+
+def named_delimiter(text: str) -> str:
+    """A delimiter as users write it: the character, or tab, space, comma, semicolon, bar.
+
+    Examples
+    --------
+    >>> named_delimiter("tab"), named_delimiter(";")
+    ('\\t', ';')
+    """
+    found = DELIMITER_NAMES.get(text.lower(), text)
+    if len(found) != 1 or not found.isascii() or found.isalnum() or found in '"\n\r.-+\0':
+        raise ValueError(f"delimiter must be one character, or tab, space, comma, semicolon or bar; got {text!r}")
+    return found
+
+
+def delimiter_of(lines: Sequence[bytes]) -> str | None:
+    """The delimiter of these lines, of which the first may be a header; None if they are no table.
+
+    One that all lines have equally often is preferred, then the one that the first line has most often. Spaces
+    separate if all lines have the same number of words, and those after the first are numbers for the most part.
+    """
+    first = [line.decode("utf-8", "replace").strip("\r\n ") for line in lines[:LINES]]
+    counts = {one: [_outside_quotes(line, one) for line in first] for one in DELIMITERS}
+    even = {one: many[0] for one, many in counts.items() if many[0] and len(set(many)) == 1}
+    some = even or {one: many[0] for one, many in counts.items() if many[0] and one != "|"}
+    if some:
+        return max(some, key=lambda one: some[one])
+    rows = [line.split() for line in first]
+    words = [word for row in rows[1:] for word in row]
+    if len(rows) > 1 and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1:
+        return " " if 2 * sum(map(is_number, words)) >= len(words) else None
+    return None
+
+
+def _outside_quotes(line: str, delimiter: str) -> int:
+    return sum(part.count(delimiter) for part in line.split('"')[::2])
+
 
 HEADERS_SHOWN = 5
 LONGEST_ROW = 2**20  # bytes within which a quote must be closed

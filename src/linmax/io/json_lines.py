@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from linmax.io import parsing
-from linmax.io.formats.base import COLUMN_OPTIONS, Columns, Row, RowFormat
+from linmax.io import lexer
+from linmax.io.lexer import REASONS
 from linmax.io.options import ReadOptions
-from linmax.io.parsing import REASONS
+from linmax.io.records import COLUMN_OPTIONS, Columns, Row, RowFormat
 from linmax.io.schema import DATES, LABEL_NAMES, ignored_note, label_of, number_note, words_type
 from linmax.io.sources import Source
 
@@ -102,13 +102,13 @@ class JsonLines(RowFormat):
             self.id = str(given[options.id] if options.unlabelled else given.pop(options.id))
         label = given.pop(self.settled["key"], None)
         if isinstance(label, (dict, list)):
-            return parsing.NOT_A_LABEL
+            return lexer.NOT_A_LABEL
         if options.weight is not None:
             weight = given.pop(options.weight, None)
             if not options.unlabelled:
                 if not _is_weight(weight):
                     self.strange = _written(weight)
-                    return parsing.IMPORTANCE
+                    return lexer.IMPORTANCE
                 self.weight = float(weight)
         features = given.pop(FEATURES, {})
         names: list[tuple[bytes, float]] = []
@@ -119,10 +119,10 @@ class JsonLines(RowFormat):
             found = _Attributes({TEXT, *options.text}, self._left_out, {*options.categorical})
             reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
             reason = reason or found.add("", given)
-            if reason == parsing.NOT_FINITE:
+            if reason == lexer.NOT_FINITE:
                 self.strange = found.wild
             if reason or found.twice():
-                return reason or parsing.TWICE
+                return reason or lexer.TWICE
             names, texts = [(_raw(name), value) for name, value in found.numbers], found.texts
         alone = len(texts) == 1
         heads = [(b"" if alone or name == TEXT else _raw(f"{name}^"), _raw(text)) for name, text in texts]
@@ -142,7 +142,7 @@ class JsonLines(RowFormat):
                     if key in self._special:
                         return False
                     name = numbers[key] = _raw(key)
-                if not -parsing.LARGEST_VALUE <= value <= parsing.LARGEST_VALUE:
+                if not -lexer.LARGEST_VALUE <= value <= lexer.LARGEST_VALUE:
                     return False
                 if value:
                     names.append((name, value))
@@ -244,15 +244,15 @@ def _object(raw: bytes) -> dict[str, Any] | int:
     try:
         given = decode(raw)
     except UnicodeDecodeError:
-        return parsing.NOT_UTF8
+        return lexer.NOT_UTF8
     except (ValueError, RecursionError):
         try:  # NaN, as Python writes it, numbers beyond any float, and halves of surrogate pairs
             given = json.loads(raw)
         except UnicodeDecodeError:
-            return parsing.NOT_UTF8
+            return lexer.NOT_UTF8
         except (ValueError, RecursionError):
-            return parsing.NOT_JSON
-    return given if isinstance(given, dict) else parsing.NOT_AN_OBJECT
+            return lexer.NOT_JSON
+    return given if isinstance(given, dict) else lexer.NOT_AN_OBJECT
 
 
 def _note_values(name: str, value: Any, texts: dict[str, list[Any]]) -> None:
@@ -265,7 +265,7 @@ def _note_values(name: str, value: Any, texts: dict[str, list[Any]]) -> None:
 
 
 def _is_weight(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= parsing.LARGEST_VALUE
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= lexer.LARGEST_VALUE
 
 
 def _is_text(value: Any) -> bool:
@@ -324,9 +324,9 @@ class _Attributes:
             number = math.inf
         if math.isnan(number):  # as Python writes a number that is missing
             return 0
-        if abs(number) > parsing.LARGEST_VALUE:
+        if abs(number) > lexer.LARGEST_VALUE:
             self.wild = f"{name}: {number:g}"
-            return parsing.NOT_FINITE
+            return lexer.NOT_FINITE
         self.counted.append(name)
         if number:
             self.numbers.append((name, number))

@@ -1,10 +1,13 @@
-"""A batch of rows from a stream, and the classes that its labels name."""
+"""Batches of rows from a stream: their classes, their order, all of them as one matrix, and reading them ahead."""
 
 from __future__ import annotations
 
+import queue
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import threading
+import weakref
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["Batch", "Classes", "canonical"]
+__all__ = ["LONG_RUNS", "Batch", "Classes", "CollectedRows", "Runs", "ahead", "canonical", "shuffled"]
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 MOST_CLASSES = 2**16
@@ -197,3 +200,145 @@ class Batch:
             for i, v in zip(self.indices[part].tolist(), self.values[part].tolist(), strict=True):
                 row[self.vocabulary[i]] = v
             yield row
+
+
+class CollectedRows:
+    """The sparse rows of batches, with the names of their classes.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> rows = CollectedRows(linmax.stream(["a | x:2", "b | y x"], rows=1))
+    >>> rows.labels, rows.matrix([0, 1]).toarray().tolist()
+    (['a', 'b'], [[2.0, 0.0], [1.0, 1.0]])
+    """
+
+    def __init__(self, batches: Iterable[Batch]) -> None:
+        self.labels: list[str] = []
+        counts, indices, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
+        for batch in batches:
+            self.labels += batch.labels.tolist()
+            counts.append(np.diff(batch.indptr))
+            indices.append(batch.indices.copy())  # the batch has room for more values than it holds
+            values.append(batch.values.copy())
+        self._indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+        self._indices, self._values = np.concatenate(indices), np.concatenate(values)
+
+    def matrix(self, columns: Sequence[int]) -> Any:
+        """All rows as CSR; ``columns`` gives the place of each name of the vocabulary."""
+        shape = (len(self.labels), max(columns, default=-1) + 1)
+        placed = np.array(columns, np.int64)[self._indices]
+        found = sparse.csr_array((self._values, placed, self._indptr), shape=shape)
+        found.sort_indices()
+        return found
+
+
+SHUFFLED_BATCH_ROWS = 4096  # of a batch in the new order
+LONG_RUNS = 25  # times as few runs of equal labels as in random order: rows look sorted
+FEWEST_ROWS = 200  # rows that are needed to say so
+
+
+def shuffled(batches: Iterable[Batch], seed: int = 0) -> Iterator[Batch]:
+    """All rows of these batches in a random order; all of them are read, and held in memory, before the first comes."""
+    found = list(batches)
+    if not found:
+        return
+    last, starts = found[-1], np.cumsum([0, *(len(batch.values) for batch in found)])
+    dense = np.concatenate([batch.dense for batch in found])
+    begins = np.concatenate([batch.indptr[:-1] + first for batch, first in zip(found, starts[:-1], strict=True)])
+    lengths = np.concatenate([np.diff(batch.indptr) for batch in found])
+    indices, values = (np.concatenate([getattr(batch, name) for batch in found]) for name in ("indices", "values"))
+    codes, importance, lines = (
+        np.concatenate([getattr(batch, name) for batch in found]) for name in ("codes", "importance", "lines")
+    )
+    tags = None if all(batch.tags is None for batch in found) else [t for b in found for t in b.tags or [""] * len(b)]
+    order = np.random.default_rng(seed).permutation(len(codes))
+    for first in range(0, len(order), SHUFFLED_BATCH_ROWS):
+        rows = order[first : first + SHUFFLED_BATCH_ROWS]
+        indptr = np.concatenate([[0], np.cumsum(lengths[rows])]).astype(last.indptr.dtype)
+        places = np.repeat(begins[rows] - indptr[:-1], lengths[rows]) + np.arange(indptr[-1])
+        yield replace(
+            last,
+            dense=np.ascontiguousarray(dense[rows]),
+            indptr=indptr,
+            indices=np.ascontiguousarray(indices[places]),
+            values=np.ascontiguousarray(values[places]),
+            codes=codes[rows],
+            importance=importance[rows],
+            lines=lines[rows],
+            tags=None if tags is None else [tags[row] for row in rows.tolist()],
+            done=(first + len(rows)) / len(order),
+        )
+
+
+class Runs:
+    """Counts how long the same label comes row after row."""
+
+    def __init__(self) -> None:
+        self.rows = self.runs = 0
+        self.last = -1
+        self.counts = np.zeros(0, np.int64)  # rows of each class
+
+    def count(self, codes: np.ndarray) -> None:
+        """Count further labels; rows without one are left out."""
+        known = codes[codes >= 0]
+        if known.size:
+            self.runs += int(np.count_nonzero(np.diff(known, prepend=self.last)))
+            self.rows, self.last = self.rows + known.size, int(known[-1])
+            counts = np.bincount(known, minlength=len(self.counts))
+            counts[: len(self.counts)] += self.counts
+            self.counts = counts
+
+    @property
+    def long(self) -> bool:
+        """Whether rows look sorted by class: far fewer runs than a random order of the same labels would have."""
+        return self.rows >= FEWEST_ROWS and self.runs > 1 and self.expected >= LONG_RUNS * self.runs
+
+    @property
+    def expected(self) -> float:
+        """Number of runs to expect if the same labels came in random order."""
+        shares = self.counts / max(1, self.rows)
+        return float(1.0 + (self.rows - 1) * (1.0 - (shares**2).sum()))
+
+
+def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Batch, None, None]:
+    """The same batches, read ahead by another thread, which starts now."""
+    waiting: queue.Queue[Any] = queue.Queue(many)
+    stop = threading.Event()
+
+    def put(item: Any) -> bool:
+        while not stop.is_set():
+            try:
+                waiting.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            for batch in batches:
+                if not put((batch, None)):
+                    return
+            put((None, None))
+        except BaseException as error:
+            put((None, error))
+        finally:
+            batches.close()
+
+    def take() -> Generator[Batch, None, None]:
+        try:
+            while True:
+                batch, error = waiting.get()
+                if error is not None:
+                    raise error
+                if batch is None:
+                    return
+                yield batch
+        finally:
+            stop.set()
+
+    taken = take()
+    weakref.finalize(taken, stop.set)  # even if no batch was taken
+    threading.Thread(target=work, name="linmax-reader", daemon=True).start()
+    return taken

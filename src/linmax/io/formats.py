@@ -1,6 +1,6 @@
 """The registry of stream formats: one line for each, which names the class that reads it.
 
-A format is a class in a file of its own, derived from one in `linmax.io.formats.base`. It says by which
+A format is a class derived from one in `linmax.io.records`. It says by which
 file extensions, first bytes and first lines it is recognised, takes its options, and parses. Everything that lists,
 recognises or makes formats uses this registry; a class is imported when it is first needed.
 
@@ -16,21 +16,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from linmax.io.formats.base import StreamFormat
     from linmax.io.options import ReadOptions
+    from linmax.io.records import StreamFormat
 
 __all__ = ["FORMATS", "endings", "format_class", "format_of", "make_format", "register_format"]
 
 # In the order in which they are tried on the first lines, from the particular to the general.
 REGISTRY: dict[str, str | type[StreamFormat]] = {
-    "svmlight": "linmax.io.formats.svmlight:Svmlight",
-    "vw": "linmax.io.formats.vw:VowpalWabbit",
-    "text": "linmax.io.formats.text:Text",
-    "csv": "linmax.io.formats.csv:Csv",
-    "tsv": "linmax.io.formats.csv:Tsv",
-    "parquet": "linmax.io.formats.arrow:Parquet",
-    "arrow": "linmax.io.formats.arrow:Arrow",
-    "jsonl": "linmax.io.formats.jsonl:JsonLines",
+    "svmlight": "linmax.io.lines:Svmlight",
+    "vw": "linmax.io.lines:VowpalWabbit",
+    "text": "linmax.io.lines:Text",
+    "csv": "linmax.io.delimited:Csv",
+    "tsv": "linmax.io.delimited:Tsv",
+    "parquet": "linmax.io.tables:Parquet",
+    "arrow": "linmax.io.tables:Arrow",
+    "jsonl": "linmax.io.json_lines:JsonLines",
 }
 FORMATS = REGISTRY.keys()  # the names, always up to date
 WITHOUT_LINES = ("svmlight", "csv")  # for an empty input: the first that will do
