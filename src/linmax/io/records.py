@@ -47,7 +47,7 @@ from linmax.io.vocabulary import SIZE, NameTable, NameTableT, Vocabulary
 from linmax.io.words import Words, letters, words_for
 from linmax.jit.compiling import address_of, kernel
 
-__all__ = ["Columns", "Items", "RecordReader", "Row", "RowFormat", "Records", "StreamFormat"]
+__all__ = ["Columns", "Items", "RecordReader", "Records", "Row", "RowFormat", "StreamFormat"]
 
 BEGIN, STOP, HEAD, TEXT = range(4)  # columns of the items of a row
 
