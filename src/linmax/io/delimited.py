@@ -125,7 +125,7 @@ def read_rows(raw: bytes, separator: str, is_last: bool) -> Iterator[Fields]:
 
 def _closes(raw: bytes, at: int) -> bool:
     """Whether the quote at this place is closed, but not at the end of a field."""
-    return re.compile(rb' *"[^"]*(?:""[^"]*)*"').match(raw, at) is not None
+    return re.compile(rb' *"[^"]*(?:""[^"]*)*"(?!")').match(raw, at) is not None
 
 
 def row_ends(raw: bytes, separator: str) -> tuple[np.ndarray, bool]:

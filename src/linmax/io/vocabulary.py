@@ -226,7 +226,7 @@ def mixed_words(block: np.ndarray, count: int) -> int:
 
 
 MOST_BITS = 30
-UNLIMITED = 2**62
+NO_LIMIT = 2**62
 TAKEN_AT_A_TIME = 2**18  # names, when a vocabulary is read
 ONE_IN_SHARED = 8  # one in so many of the numbers is shared, where there is a limit
 
@@ -252,7 +252,7 @@ class Vocabulary:
         self._first_shared = self._shares = 0
         self._heads: list[bytes] = [b""]
         self.room: Callable[[int], int] | None = None  # most names, given the classes
-        sizes = np.array([0, 0, 64 - (bits or 6), bits is not None, 0, UNLIMITED], np.int64)
+        sizes = np.array([0, 0, 64 - (bits or 6), bits is not None, 0, NO_LIMIT], np.int64)
         slots = np.zeros(2**bits, np.int64) if bits else np.full(64 * SLOT_WIDTH, -1, np.int64)
         self.names = NameTable(
             slots,
@@ -379,7 +379,7 @@ class Vocabulary:
         """Make the numbers that names beyond the limit share."""
         own, first = int(self.names.sizes[LIMIT]), int(self.names.sizes[COUNT])
         many = self._shares
-        self.names.sizes[LIMIT] = UNLIMITED
+        self.names.sizes[LIMIT] = NO_LIMIT
         self.numbers([f"(shared {i})" for i in range(many)])
         self._share(first, many, own + many)
 
