@@ -89,6 +89,19 @@ def interpreted(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-n", "auto", "-m", "small", "tests", env={"NUMBA_DISABLE_JIT": "1"})
 
 
+@nox.session(default=False)
+def nightly(session: nox.Session) -> None:
+    """Run what is slow: tests marked nightly, the fuzzers for ten minutes each, a thousand kills of the service."""
+    install(session, "dev")
+    session.run("python", "tests/compile_first.py")
+    session.run("python", "-m", "pytest", "-n", "auto", "-m", "nightly", "tests")
+    for bounds in ("0", "1"):
+        fuzzed = {"LINMAX_FUZZ_SECONDS": "600", "NUMBA_BOUNDSCHECK": bounds}
+        session.run("python", "-m", "pytest", "-n", "auto", "-m", "fuzz", "tests", env=fuzzed)
+    for kills in ("long_kills", "harsh_kills"):
+        session.run("python", f"tests/service/{kills}.py", "--kills", "1000")
+
+
 @nox.session
 def docs(session: nox.Session) -> None:
     """The site, in build/site: every warning is an error, every link inside must lead somewhere."""

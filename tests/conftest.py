@@ -15,6 +15,16 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests marked nightly out, unless the marker or the test itself is asked for."""
+    if "nightly" in config.option.markexpr or any("::" in name for name in config.args):
+        return
+    slow = [item for item in items if "nightly" in item.keywords]
+    items[:] = [item for item in items if "nightly" not in item.keywords]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+
+
 @pytest.fixture(scope="session")
 def in_a_process() -> Callable[..., Any]:
     """Run a script in an interpreter of its own and read the JSON that it prints last."""

@@ -198,7 +198,7 @@ def test_the_tasks_are_the_same_everywhere():
     called = " ".join(map("".join, re.findall(r"^\w+=\((.*)\)$| -s (\w+)", script, re.MULTILINE))).split()
     chapter = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## The rooms")[0]
     assert sessions == re.findall(r"^\| `(\w+)` \|", chapter, re.MULTILINE)
-    assert sorted(called) == sorted(sessions)
+    assert sorted([*called, "nightly"]) == sorted(sessions)  # which `.ci/run` leaves out
 
 
 def test_every_python_that_is_promised_is_tried():
