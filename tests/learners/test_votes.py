@@ -70,7 +70,7 @@ def test_every_trial_agrees_with_the_formulas(
         np.testing.assert_allclose(judged, slow.scores(votes[t], scores[t]), rtol=1e-4, atol=1e-5)
         machine.run(instances[t : t + 1], labels[t : t + 1])
         slow.learn(votes[t], scores[t], int(labels[t]))
-        pool = machine.engine.top.running.pool
+        pool = machine.engine.top.running
         np.testing.assert_allclose(pool.weights[: mixture.AGREED], slow.weights, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(np.delete(pool.mixture, mixture.AGREED), slow.mixture, rtol=1e-4, atol=1e-6)
         assert pool.mixture[mixture.AGREED] == 0.0  # without a row that lacks its label
@@ -105,8 +105,7 @@ def test_scores_are_logarithms_of_probabilities() -> None:
 def test_the_unit_of_a_rater_does_not_matter_to_the_logits() -> None:
     votes, scores, labels = CASES["both"]
     first, second = (
-        run("votes", instances_of(votes, given), labels).model.engine.top.running.pool
-        for given in (scores, 64.0 * scores)
+        run("votes", instances_of(votes, given), labels).model.engine.top.running for given in (scores, 64.0 * scores)
     )
     np.testing.assert_allclose(first.weights, second.weights, rtol=1e-9, atol=1e-12)
 
@@ -126,11 +125,11 @@ def test_a_newcomer_has_the_trust_of_an_average_voter() -> None:
     votes[:-1, 5] = -1
     instances = instances_of(votes, scores)
     model = run("votes", instances[:-1], labels[:-1]).model
-    before = model.engine.top.running.pool.weights.copy()
+    before = model.engine.top.running.weights.copy()
     weights = model.weights.arrays.voters
     assert weights[:5].mean() / 2.0 < weights[5] < weights[:5].max()
     model.run(instances[-1:], labels[-1:])
-    home = model.engine.top.running.pool.home[: mixture.AGREED, mixture.VOTERS + 5]
+    home = model.engine.top.running.home[: mixture.AGREED, mixture.VOTERS + 5]
     np.testing.assert_allclose(
         home, (mixture.TRUST + before[: mixture.AGREED, mixture.VOTERS : mixture.VOTERS + 5].sum(axis=1)) / 6.0
     )
@@ -163,11 +162,11 @@ def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
     votes, scores, labels = trials(8, 5, 0)
     monkeypatch.setattr("linmax.learners.votes.pool.FULL_PRECISION", 9)
     model = run("votes", instances_of(votes[:10, :2], scores[:10]), labels[:10]).model
-    assert model.engine.top.running.pool.precision.size
+    assert model.engine.top.running.precision.size
     model.run(instances_of(votes[10:], scores[10:]), labels[10:], grow=True)
-    pool = model.engine.top.running.pool
+    pool = model.engine.top.running
     assert not pool.precision.size
-    assert all(np.isfinite(array).all() for array in pool)
+    assert all(np.isfinite(array).all() for array in pool.arrays.values())
     assert (pool.diagonal >= mixture.RIDGE[:, None] * (1 - 1e-9)).all()
 
 
@@ -221,10 +220,10 @@ def test_more_coordinates_than_are_factorised_at_every_trial() -> None:
     votes = np.where(random.random((800, 140)) < good, labels[:, None], random.integers(0, K, (800, 140)))
     votes = np.where(random.random(votes.shape) < 0.9, -1, votes)
     trace = run("votes", experts(votes=votes, abstain=-1, classes=range(K)), labels)
-    pool = trace.model.engine.top.running.pool
+    pool = trace.model.engine.top.running
     assert pool.counts[mixture.AGE] == 800
     assert pool.weights.shape[1] > mixture.OFTEN
-    assert all(np.isfinite(array).all() for array in pool)
+    assert all(np.isfinite(array).all() for array in pool.arrays.values())
     counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)
     assert trace.wrong.mean() <= np.mean(counts.argmax(axis=1) != labels) + 0.01
 
@@ -270,11 +269,11 @@ def test_voters_who_become_too_many_are_no_longer_compared(monkeypatch: pytest.M
     fusion = VoteFusion(classes=[0, 1])
     fusion.partial_fit({f"v{i}": votes[:30, i] for i in range(6)})
     pool = fusion.model.engine.top.pools["votes"]
-    assert pool.pool.mixture[4] > 0.0
+    assert pool.mixture[4] > 0.0
     fusion.partial_fit({f"v{i}": votes[30:, i] for i in range(14)}, labels[30:])
-    assert pool.pool.mixture[4] == 0.0
-    assert pool.pool.mixture.sum() == pytest.approx(1.0)
-    assert not pool.agreement.trust.size
+    assert pool.mixture[4] == 0.0
+    assert pool.mixture.sum() == pytest.approx(1.0)
+    assert not pool.trust.size
     fusion.partial_fit({f"v{i}": votes[:, i] for i in range(14)})
     assert (fusion.predict({f"v{i}": votes[:, i] for i in range(14)}) == labels).mean() > 0.9
 
@@ -298,11 +297,11 @@ def test_too_many_counts_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linmax.learners.votes.features.MOST_COUNTS", 3 * K * K)
     model = run("votes", instances_of(votes[:20, :3], scores[:20]), labels[:20]).model
     running = model.engine.top.running
-    assert running.confusions.counts.sum() == (votes[:20, :3] >= 0).sum()
-    assert running.confusions.labels.sum() == 20
+    assert running.confused.sum() == (votes[:20, :3] >= 0).sum()
+    assert running.labelled.sum() == 20
     model.run(instances_of(votes[20:], scores[20:]), labels[20:], grow=True)
-    assert not running.confusions.counts.size
-    assert running.confusions.labels.sum() == TRIALS
+    assert not running.confused.size
+    assert running.labelled.sum() == TRIALS
     assert np.isfinite(model.scores(instances_of(votes, scores))).all()
 
 
@@ -333,7 +332,7 @@ def test_whom_to_trust_may_depend_on_how_many_are_silent() -> None:
 @pytest.mark.small
 def test_while_nobody_is_silent_nothing_is_worked_out() -> None:
     votes, scores, labels = trials(7, 5, 0, silent=0.0)
-    pool = run("votes", instances_of(votes, scores), labels).model.engine.top.running.pool
+    pool = run("votes", instances_of(votes, scores), labels).model.engine.top.running
     narrow = int(pool.counts[mixture.NARROW])
     assert pool.weights.shape[1] == narrow + 5
     assert not pool.weights[:, narrow:].any()
@@ -348,18 +347,18 @@ def test_with_too_many_voters_silence_is_no_longer_looked_at(monkeypatch: pytest
     few = instances_of(votes[:-1, :6], scores[:-1])
     model = run("votes", few, labels[:-1]).model
     running = model.engine.top.running
-    old, narrow = running.pool, int(running.pool.counts[mixture.NARROW])
+    old, narrow = running, int(running.counts[mixture.NARROW])
     assert running.blocks[3] == 6
     assert old.weights[1, narrow:].any()
     weights, precision = old.weights[2, :9].copy(), old.precision[2, :9, :9].copy()
     nobody = np.full((1, 9), -1)
     model.run(instances_of(nobody, scores[-1:], thresholds=True), [None], grow=True)
     assert running.blocks[3] == 0
-    assert running.pool.weights.shape[1] == narrow + 3
-    np.testing.assert_array_equal(running.pool.weights[2, :9], weights)
-    np.testing.assert_array_equal(running.pool.precision[2, :9, :9], precision)
+    assert running.weights.shape[1] == narrow + 3
+    np.testing.assert_array_equal(running.weights[2, :9], weights)
+    np.testing.assert_array_equal(running.precision[2, :9, :9], precision)
     model.run(instances_of(votes, scores), labels)
-    assert all(np.isfinite(array).all() for array in running.pool)
+    assert all(np.isfinite(array).all() for array in running.arrays.values())
 
 
 def test_the_best_member_leads_before_it_is_sure() -> None:
@@ -373,4 +372,4 @@ def test_the_best_member_leads_before_it_is_sure() -> None:
     assert np.mean(model.predict(experts(votes=votes[40:])) == labels[40:]) > np.mean(
         counts.argmax(axis=1) == labels[40:]
     )
-    assert model.engine.top.running.pool.sharpness[1, 0] > 1.5
+    assert model.engine.top.running.sharpness[1, 0] > 1.5

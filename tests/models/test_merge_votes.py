@@ -115,7 +115,7 @@ def test_how_many_are_silent_is_merged():
         merge([parts[0], turned, parts[2]], "trials"),
     ):
         np.testing.assert_allclose(scores_of(merged), scores_of(at_once), rtol=1e-8)
-    merged, single = (model.engine.top.running.pool for model in (at_once, whole))
+    merged, single = (model.engine.top.running for model in (at_once, whole))
     assert merged.silence[0] == single.silence[0] == 2 * HALF
     narrow = int(merged.counts[-1])
     assert merged.weights.shape == single.weights.shape
@@ -130,7 +130,7 @@ def test_the_logits_of_a_mixture_have_learned_what_its_parts_did():
 
     options = {"learner": "votes", "classes": list(CLASSES)}
     parts = [learned(0, HALF, **options), learned(HALF, 2 * HALF, **options)]
-    pools = [part.engine.top.running.pool for part in [*parts, merge(parts)]]
+    pools = [part.engine.top.running for part in [*parts, merge(parts)]]
     for m in range(len(RIDGE) - 1):
         information, pull, home = [], [], []
         for pool in pools:
@@ -160,7 +160,7 @@ def test_what_all_went_on_from_counts_once():
             part.learn(votes=dict(zip(VOTERS, row.tolist(), strict=True)), label=str(label))
     merged, serial = merge_since(base, parts), learned(0, HALF + 40)
     assert merged.trials == HALF + 40
-    one, other = (model.engine.top.pools["votes"].pool for model in (merged, serial))
+    one, other = (model.engine.top.pools["votes"] for model in (merged, serial))
     assert one.counts[:3].tolist() == other.counts[:3].tolist()
     np.testing.assert_allclose(np.trace(one.precision[1]), np.trace(other.precision[1]), rtol=0.05)
     same = merge_since(base, [parts[0], copy.deepcopy(base)])
@@ -202,15 +202,15 @@ def test_the_size_of_scores_in_each_part_does_not_matter():
             scores = {f"r{i}": {0: unit * row[i, 0], 1: unit * row[i, 1]} for i in range(2)}
             model.learn(scores=scores, label=label)
         parts.append(model)
-    pool = merge(parts).engine.top.running.pool
-    large, small = (np.sqrt(part.engine.top.running.pool.scales[:, 1]) for part in parts[::-1])
+    pool = merge(parts).engine.top.running
+    large, small = (np.sqrt(part.engine.top.running.scales[:, 1]) for part in parts[::-1])
     ratio = large / small
     np.testing.assert_allclose(ratio, 100.0)
     mixed = np.sqrt(pool.scales[:, 1] / 2.0)
     # what a score of the first part adds is about what it added there
     weights = pool.weights[1, 3:5] / mixed
-    assert (weights < parts[0].engine.top.running.pool.weights[1, 3:5] / small).all()
-    assert (weights > parts[1].engine.top.running.pool.weights[1, 3:5] / large).all()
+    assert (weights < parts[0].engine.top.running.weights[1, 3:5] / small).all()
+    assert (weights > parts[1].engine.top.running.weights[1, 3:5] / large).all()
 
 
 @pytest.mark.small
@@ -220,7 +220,7 @@ def test_agreement_without_labels_adds_up():
     for place, part in enumerate(parts):
         part.partial_fit(columns_of(VOTES[place * HALF : (place + 1) * HALF]))
     merged = merge(parts, [1.0, 1.0])
-    one, other = (fusion.model.engine.top.pools["votes"].agreement for fusion in (merged, whole))
+    one, other = (fusion.model.engine.top.pools["votes"] for fusion in (merged, whole))
     np.testing.assert_array_equal(one.together, other.together)
     np.testing.assert_array_equal(one.agreed, other.agreed)
     np.testing.assert_array_equal(one.habits, other.habits)

@@ -28,7 +28,7 @@ class RunningAuto(Running):
     """
 
     def __init__(self, kind: int) -> None:
-        self.kind = kind
+        self.attribute_kind = kind
         self.columns = np.zeros(0, np.int64)
         self.attributes: RunningPool | None = None
         self.votes: RunningVotes | None = None
@@ -50,7 +50,7 @@ class RunningAuto(Running):
 
     def meet(self, layout: Layout) -> None:
         if layout.dense or layout.sparse:
-            self.attributes = self.attributes or RunningPool(self.kind)
+            self.attributes = self.attributes or RunningPool(self.attribute_kind)
         if layout.voters or layout.raters:
             raters = np.arange((self.columns >= 0).sum(), layout.raters)
             new = self.attributes is not None and not (self.columns < 0).any()
@@ -66,7 +66,7 @@ class RunningAuto(Running):
         saved = apart(arrays)
         self.columns = saved[""]["columns"].copy()
         if "attributes" in saved:
-            self.attributes = self.attributes or RunningPool(self.kind)
+            self.attributes = self.attributes or RunningPool(self.attribute_kind)
         if "votes" in saved:
             self.votes = self.votes or RunningVotes()
         for name, pool in self.pools.items():

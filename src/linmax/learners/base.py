@@ -13,12 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from zlib import crc32
 
 import numpy as np
+from numba import types
+from numba.np.numpy_support import from_dtype
 
 from linmax.core.contract import LARGEST, Instances
 from linmax.data.arrays import Layout
+from linmax.jit.struct import Struct
 from linmax.util.names import taken
 
 __all__ = [
@@ -40,6 +45,7 @@ __all__ = [
     "scales_attributes",
     "silent",
     "spot_of",
+    "struct_of",
 ]
 
 
@@ -141,16 +147,22 @@ class Field:
     merge : "sum": what the parts counted adds up, and never falls below 0; "max": the largest; "mean": by the shares;
         "": the state merges it itself
     dtype : of the array
+    saved : whether it is part of the state; otherwise it is workspace of the kernels
     """
 
     axes: tuple[str | int, ...] = (1,)
     start: Any = 0.0
     merge: str = "sum"
     dtype: Any = np.float64
+    saved: bool = True
 
-    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Shape of the array for these sizes of the axes."""
-        return tuple(axis if isinstance(axis, int) else sizes[axis] for axis in self.axes)
+    def shape(self, sizes: Mapping[Any, int]) -> tuple[int, ...]:
+        """Shape of the array for these sizes of the axes; those not given have size 0."""
+        return tuple(axis if isinstance(axis, int) else sizes.get(axis, 0) for axis in self.axes)
+
+    def filled(self, sizes: Mapping[Any, int]) -> np.ndarray:
+        """The array before anything was learned."""
+        return np.full(self.shape(sizes), self.start, self.dtype)
 
     def placed(self, array: np.ndarray, axes: Axes) -> tuple[Spot, np.ndarray]:
         """Where the cells of an array are among those of all, and these cells; axes not given begin at 0."""
@@ -176,8 +188,8 @@ def grown(
     """
     found = {}
     for name, field in fields.items():
-        found[name] = new = np.full(field.shape(sizes), field.start, field.dtype)
-        if state is None:
+        found[name] = new = field.filled(sizes)
+        if state is None or not field.saved or not new.size:
             continue
         spot, cells = field.placed(getattr(state, name), axes or {})
         new[spot] = cells
@@ -190,7 +202,7 @@ def merged(
     """Merged arrays of those fields that say how (see `Field`)."""
     found = {}
     for name, field in fields.items():
-        if not field.merge:
+        if not (field.merge and field.saved):
             continue
         new = np.full(field.shape(sizes), 0.0 if field.merge == "mean" else field.start, np.float64)
         for part, times in mixture.weighed if field.merge == "mean" else mixture.counted:
@@ -207,33 +219,103 @@ def merged(
     return found
 
 
+def struct_of(fields: Mapping[str, Field]) -> type[Struct]:
+    """Return the struct by which kernels take arrays with these declarations; ``numba_type`` is its type.
+
+    Compiled code is kept by the name of the type, so that it names all of them.
+    """
+    return _struct_of(tuple((name, np.dtype(field.dtype).name, len(field.axes)) for name, field in fields.items()))
+
+
+@cache
+def _struct_of(arrays: tuple[tuple[str, str, int], ...]) -> type[Struct]:
+    kinds = {name: types.Array(from_dtype(np.dtype(dtype)), axes, "C") for name, dtype, axes in arrays}
+    members = kinds | {"__annotations__": dict.fromkeys(kinds, np.ndarray)}
+    return type(f"Arrays{crc32(str(arrays).encode()):x}", (Struct,), members)
+
+
+class _Array:
+    """An array of a state: an attribute, and in the struct by which kernels take the state."""
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        self.name, self.dtype = name, dtype
+
+    def __set__(self, state: Any, array: np.ndarray) -> None:
+        vars(state)[self.name] = array = np.ascontiguousarray(array, self.dtype)
+        setattr(state.struct, self.name, array)
+
+
 class LearnerState:
-    """Arrays declared by ``fields``, which are attributes: grown, saved, loaded and merged by what is declared."""
+    """Arrays declared by ``fields``, which are attributes: grown, saved, loaded and merged by what is declared.
+
+    Kernels take all of them as one argument, ``struct`` (see `struct_of`). At first axes that grow have size 0.
+    """
 
     fields: ClassVar[Mapping[str, Field]] = {}
+    struct: Any
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> np.ndarray: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, field in cls.fields.items():
+            setattr(cls, name, _Array(name, field.dtype))
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        state = super().__new__(cls)
+        vars(state)["struct"] = struct_of(cls.fields)()
+        for name, field in cls.fields.items():
+            setattr(state, name, field.filled({}))
+        return state
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "struct"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def take_out(self, name: str) -> np.ndarray:
+        """Remove and return an array, to which nothing else refers then; it is to be set again."""
+        setattr(self.struct, name, self.fields[name].filled({}))
+        return vars(self).pop(name)
+
+    def reader(self, **arrays: np.ndarray) -> Any:
+        """Return a struct for predictions: with these arrays and, so that threads do not meet, its own workspace."""
+        found = {name: getattr(self, name) for name in self.fields}
+        own = {name: a if self.fields[name].saved else np.zeros_like(a) for name, a in found.items()}
+        return struct_of(self.fields)(**own | arrays)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All the state, by name."""
-        return {name: getattr(self, name) for name in self.fields}
+        return {name: getattr(self, name) for name, field in self.fields.items() if field.saved}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over a state."""
-        for name in self.fields:
-            setattr(self, name, taken(arrays, name))
+        """Take over a state; what it has no array for is as at first."""
+        sizes: dict[str | int, int] = {}
+        for name, field in self.fields.items():
+            if field.saved:
+                array = taken(arrays, name)
+                setattr(self, name, array)
+                sizes |= dict(zip(field.axes, array.shape, strict=True))
+        for name, field in self.fields.items():
+            if not field.saved:
+                setattr(self, name, field.filled(sizes))
 
     def grow(self, **sizes: int) -> None:
         """Enlarge axes to at least these sizes; arrays that fit stay as they are."""
         for name, field in self.fields.items():
-            old = getattr(self, name, None)
-            shape = field.shape(sizes)
-            if old is None:
-                setattr(self, name, np.full(shape, field.start, field.dtype))
-                continue
-            larger = tuple(np.maximum(shape, old.shape).tolist())
+            old = getattr(self, name)
+            larger = tuple(max(n, have) for n, have in zip(field.shape(sizes), old.shape, strict=True))
             if larger != old.shape:
                 new = np.full(larger, field.start, field.dtype)
-                new[tuple(slice(n) for n in old.shape)] = old
+                if field.saved:
+                    new[tuple(slice(n) for n in old.shape)] = old
                 setattr(self, name, new)
 
     def merge_fields(self, mixture: Mixture, sizes: Mapping[str, int], axes_of: Callable[[Placement], Axes]) -> None:

@@ -27,18 +27,18 @@ counts, which add up too. So merging a second and a third model one after the ot
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import float64, int32, int64, types
+from numba import float64, int64, types
 
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.core.linear_max import longest_row, top_two
 from linmax.jit.blocks import add_times
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Description, Running
+from linmax.learners.base import Description, Field, Running, struct_of
 from linmax.util.blas import one_blas_thread
 from linmax.util.checks import positive
 from linmax.util.lazy import LazyModule
@@ -60,14 +60,11 @@ __all__ = [
     "RobustSoftmax",
     "RunningSoftmax",
     "Softmax",
-    "Store",
-    "StoreT",
+    "SoftmaxT",
     "curve",
     "definite",
-    "judge_all",
     "mix_softmaxes",
     "moved_to",
-    "new_store",
     "rate",
     "robust_softmax",
     "softmax",
@@ -80,70 +77,93 @@ __all__ = [
 ]
 
 
+FIRST = 10  # the trial of the first refit; each later one comes after half as many trials again
+FULL = 1024  # coordinates up to which the curvature is a full matrix; beyond, its diagonal, and no refits
+NEWTON_STEPS = 20  # most Newton steps of a refit
+LEAST_GAIN = 0.02  # a step that gains less log likelihood than this is the last
+ENOUGH = 1e-4  # share of the promised gain with which a step is content
+SHORTEST_STEP = 1e-3  # share of a Newton step below which the search gives up
+ASTRAY = 10.0  # steps on rows of very different sizes can lead so far below ignorance: then a refit begins at 0
+EPSILON = float(np.finfo(float).eps)
+TOO_LARGE = "the scores of softmax left the range of floats; scale the instances down"
+GUESSES, OTHERS = 1.0, 9.0  # trials taken to have been seen, guessed and not, before the first: e starts at .1
+IntTable = int64[:, ::1]
 STORE = 8192  # trials kept for refits; the older half is folded away when it is full
 RATINGS = 2**20  # likewise ratings
 KEEN = 128  # coordinates up to which the curvature is updated at every trial; beyond, at refits only
 DULL = 1e-12  # a class less likely than this adds no curvature
 
-Ints = int32[::1]
-IntTable = int64[:, ::1]
 TRIALS, DUE, FITTED, COUNT = range(4)  # of `sizes`: trials, those at the next refit and at the last, those stored
 
+# Trials as lists of ratings: coordinate ``places`` gives ``values`` to ``of``, a class that was known then.
+STORED = {
+    "starts": Field(("start",), merge="", dtype=np.int64),  # trial t has the ratings starts[t]..starts[t + 1], those
+    # of a coordinate together
+    "places": Field(("rating",), merge="", dtype=np.int32),
+    "of": Field(("rating",), merge="", dtype=np.int32),
+    "values": Field(("rating",), merge=""),
+    "labels": Field(("trial",), merge="", dtype=np.int32),
+    "known": Field(("trial",), merge="", dtype=np.int32),  # classes known at each trial, its label included
+}
 
-class Store(NamedTuple):
-    """Trials as lists of ratings: coordinate ``place`` gives ``value`` to ``of``, a class that was known then."""
 
-    starts: np.ndarray  # int64: trial t has the ratings starts[t]..starts[t + 1], those of a coordinate together
-    places: np.ndarray  # int32
-    of: np.ndarray  # int32
-    values: np.ndarray
-    labels: np.ndarray  # int32
-    known: np.ndarray  # int32: classes known at each trial, its label included
-
-
-StoreT = types.NamedTuple((Indices, Ints, Ints, Vector, Ints, Ints), Store)
+# All arrays. The curvature is a full matrix over "square", or a diagonal over "line".
+FIELDS = STORED | {
+    "weights": Field(("coordinate",), merge=""),
+    "sizes": Field((4,), [0, FIRST, 0, 0], "", np.int64),
+    "counts": Field((2,), [GUESSES, OTHERS], ""),  # labels guessed and not, in trials that are folded away
+    "guess": Field(merge=""),  # the guess rate
+    "spread": Field(("square", "square"), merge=""),  # the inverse of the precision, all trials included
+    "precision": Field(("square", "square"), merge=""),  # of the prior and of trials that are folded away
+    "pull": Field(("square",), merge=""),  # precision times weights, likewise
+    "curvature": Field(("line",), merge=""),
+    "vectors": Field((6, "longest"), merge="", saved=False),
+}
+SoftmaxT = struct_of(FIELDS).numba_type
 
 
 @kernel()
-def add_attribute(store: Store, at: int, row: int, known: int, value: float) -> int:
+def add_attribute(m: Any, at: int, row: int, known: int, value: float) -> int:
     """An attribute rates every class by its own sub-expert."""
+    places, of, values = m.places, m.of, m.values
     for c in range(known):
-        store.places[at], store.of[at], store.values[at] = row + c, c, value
+        places[at], of[at], values[at] = row + c, c, value
         at += 1
     return at
 
 
 @kernel()
-def write_out(instances: Instances, t: int, shape: np.ndarray, known: int, store: Store, at: int) -> int:
+def write_out(instances: Instances, t: int, shape: np.ndarray, known: int, m: Any, at: int) -> int:
     """The ratings of instance t from ``at`` on; returns where they end."""
-    voters = instances.signs.size
+    voters, places, of, values = instances.signs.size, m.places, m.of, m.values
     for i in range(voters):
         if 0 <= instances.votes[t, i] < known:
-            store.places[at], store.of[at], store.values[at] = i, instances.votes[t, i], instances.signs[i]
+            places[at], of[at], values[at] = i, instances.votes[t, i], instances.signs[i]
             at += 1
     for i in range(instances.scores.shape[1]):
         for c in range(known):
-            store.places[at], store.of[at], store.values[at] = voters + i, c, instances.scores[t, i, c]
+            places[at], of[at], values[at] = voters + i, c, instances.scores[t, i, c]
             at += 1
     row, stride, dense = shape[EXPERTS], shape[STRIDE], instances.dense.shape[1]
     if instances.constant != 0.0:
-        at = add_attribute(store, at, row, known, instances.constant)
+        at = add_attribute(m, at, row, known, instances.constant)
     row += stride
     for f in range(dense):
-        at = add_attribute(store, at, row + f * stride, known, instances.dense[t, f])
+        at = add_attribute(m, at, row + f * stride, known, instances.dense[t, f])
     row += dense * stride
     if instances.indptr.size:
         for j in range(instances.indptr[t], instances.indptr[t + 1]):
-            at = add_attribute(store, at, row + instances.indices[j] * stride, known, instances.values[j])
+            at = add_attribute(m, at, row + instances.indices[j] * stride, known, instances.values[j])
     return at
 
 
 @kernel()
-def rate(store: Store, lo: int, hi: int, weights: np.ndarray, scores: np.ndarray) -> None:
+def rate(m: Any, lo: int, hi: int, weights: np.ndarray, scores: np.ndarray) -> None:
     """The scores w.x^c of the ratings lo..hi."""
+    places, of, values = m.places, m.of, m.values
     scores[:] = 0.0
     for j in range(lo, hi):
-        scores[store.of[j]] += weights[store.places[j]] * store.values[j]
+        scores[of[j]] += weights[places[j]] * values[j]
 
 
 @kernel()
@@ -169,44 +189,38 @@ def trust(share: float, guess: float, known: int) -> float:
 
 @kernel()
 def curve(
-    store: Store,
-    lo: int,
-    hi: int,
-    sure: float,
-    shares: np.ndarray,
-    mean: np.ndarray,
-    chain: np.ndarray,
+    m: Any, lo: int, hi: int, sure: float, shares: np.ndarray, mean: np.ndarray, chain: np.ndarray,
     curvature: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     """Add sure * (sum_c P_c x^c x^c' - m m'), m = sum_c P_c x^c, to the lower half; ``mean`` is 0 before and after.
 
     The coordinates may come in any order, as those of attributes by name do.
     """
-    last = chain[0]  # of each class, the rating met last
+    last, places, values = chain[0], m.places, m.values  # of each class, the rating met last
     for c in range(last.size):
         last[c] = -1
     for a in range(lo, hi):
-        place, of, value = store.places[a], store.of[a], store.values[a]
+        place, of, value = places[a], m.of[a], values[a]
         weighted = shares[of] * value
         mean[place] += weighted
         chain[1, a - lo] = last[of]
         last[of] = a - lo
         b = last[of]
         while b >= 0:
-            other = store.places[lo + b]
-            curvature[max(place, other), min(place, other)] += sure * weighted * store.values[lo + b]
+            other = places[lo + b]
+            curvature[max(place, other), min(place, other)] += sure * weighted * values[lo + b]
             b = chain[1, b]
     for a in range(lo, hi):
-        place = store.places[a]
-        if a == lo or place != store.places[a - 1]:
+        place = places[a]
+        if a == lo or place != places[a - 1]:
             add_times(curvature[place], mean, -sure * mean[place], place + 1)
     for a in range(lo, hi):
-        mean[store.places[a]] = 0.0
+        mean[places[a]] = 0.0
 
 
-@kernel(float64(StoreT, int64, int64, Vector, float64, Vector, Matrix, Matrix, IntTable))
+@kernel(float64(SoftmaxT, int64, int64, Vector, float64, Vector, Matrix, Matrix, IntTable))
 def survey(
-    store: Store,
+    m: Any,
     begin: int,
     end: int,
     weights: np.ndarray,
@@ -222,31 +236,29 @@ def survey(
     """
     total, shares, mean = 0.0, room[1], room[2]
     for t in range(begin, end):
-        lo, hi, label, known = store.starts[t], store.starts[t + 1], store.labels[t], store.known[t]
+        lo, hi, label, known = m.starts[t], m.starts[t + 1], m.labels[t], m.known[t]
         scores = room[0][:known]
-        rate(store, lo, hi, weights, scores)
+        rate(m, lo, hi, weights, scores)
         to_shares(scores, known, shares)
         sure = trust(shares[label], guess, known)
         gradient[-1] += 1.0 - sure
         total += math.log((1.0 - guess) * shares[label] + guess / known + 1e-300)
         for a in range(lo, hi):
-            of, value = store.of[a], store.values[a]
-            gradient[store.places[a]] += sure * ((1.0 if of == label else 0.0) - shares[of]) * value
+            of, value = m.of[a], m.values[a]
+            gradient[m.places[a]] += sure * ((1.0 if of == label else 0.0) - shares[of]) * value
         if sure * (1.0 - shares[label]) >= DULL or shares[label] <= 0.5:
-            curve(store, lo, hi, sure, shares, mean, chain, curvature)
+            curve(m, lo, hi, sure, shares, mean, chain, curvature)
     return total
 
 
 @kernel()
-def add_curvature(
-    store: Store, lo: int, hi: int, known: int, sure: float, shares: np.ndarray, spread: np.ndarray, room: np.ndarray
-) -> None:
+def add_curvature(m: Any, lo: int, hi: int, known: int, sure: float, shares: np.ndarray) -> None:
     """Add sum_c P_c (x^c - m)(x^c - m)', m the mean rating, to the matrix whose inverse is ``spread``."""
-    n = spread.shape[0]
-    mean, u, v = room[0], room[1], room[2]
+    places, of, values, spread = m.places, m.of, m.values, m.spread
+    n, mean, u, v = spread.shape[0], m.vectors[0], m.vectors[1], m.vectors[2]
     mean[:] = 0.0
     for j in range(lo, hi):
-        mean[store.places[j]] += shares[store.of[j]] * store.values[j]
+        mean[places[j]] += shares[of[j]] * values[j]
     for c in range(known):
         weight = sure * shares[c]
         if weight * (1.0 - shares[c]) < DULL:
@@ -255,8 +267,8 @@ def add_curvature(
             u[i] = -mean[i]
             v[i] = 0.0
         for j in range(lo, hi):
-            if store.of[j] == c:
-                u[store.places[j]] += store.values[j]
+            if of[j] == c:
+                u[places[j]] += values[j]
         for i in range(n):
             if u[i] != 0.0:
                 add_times(v, spread[i], u[i], n)
@@ -268,71 +280,73 @@ def add_curvature(
             add_times(spread[i], v, -factor * v[i], n)
 
 
-@kernel(
-    int64(
-        InstancesT, Labels, int64, int64, Indices, StoreT, int64, Indices, float64, Vector, Matrix, Matrix, int64,
-        Labels, Matrix,
-    )
-)  # fmt: skip
+@kernel()
+def predict(
+    m: Any, instances: Instances, t: int, label: int, shape: np.ndarray, lo: int, table: np.ndarray
+) -> tuple[int, int]:
+    """Write the ratings of trial t from ``lo`` on and its scores into ``table``; return the class and where they end.
+
+    A label of a class that is not known makes it known, and then they are written again. ``vectors[5]`` receives the
+    scores of all classes known by then.
+    """
+    best, answered, scores = -1, False, m.vectors[5][: table.size]
+    while True:
+        hi = write_out(instances, t, shape, shape[KNOWN], m, lo)
+        rate(m, lo, hi, m.weights, scores)
+        if not answered:
+            for c in range(table.size):
+                table[c] = scores[c]
+            best, answered = top_two(table, shape)[0], True
+        if label < shape[KNOWN]:
+            return best, hi
+        shape[KNOWN] = label + 1
+
+
+@kernel(int64(SoftmaxT, InstancesT, Labels, int64, int64, Indices, int64, Labels, Matrix))
 def walk(
+    m: Any,
     instances: Instances,
     labels: np.ndarray,
     begin: int,
-    end: int,
-    shape: np.ndarray,
-    store: Store,
-    most: int,
-    sizes: np.ndarray,
-    guess: float,
-    weights: np.ndarray,
-    spread: np.ndarray,
-    room: np.ndarray,
     origin: int,
+    shape: np.ndarray,
+    most: int,
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> int:
-    """Predict, store and learn trials begin..end, of at most ``most`` ratings each; returns where it stopped.
+    """Predict, store and learn the trials from ``begin`` on, of at most ``most`` ratings each; return where it stopped.
 
-    Trials without a label, below 0, are only predicted. It stops after a trial at which a refit is due, or before one
-    that the arrays have no room for.
+    What is predicted is indexed from ``origin``. Trials without a label, below 0, are only predicted. It stops after a
+    trial at which a refit is due, or before one that the arrays have no room for.
     """
-    n = weights.size
-    gradient, shares = room[3], room[4]
+    weights, spread, sizes, guess = m.weights, m.spread, m.sizes, m.guess[0]
+    places, of, values, gradient, shares = m.places, m.of, m.values, m.vectors[3], m.vectors[4]
+    n, end = weights.size, origin + predictions.size
     for t in range(begin, end):
-        label, scores = labels[t], table[t - origin]
-        stored = sizes[COUNT]
-        lo = store.starts[stored]
-        if stored == store.labels.size or lo + most > store.values.size:
+        label, stored = labels[t], sizes[COUNT]
+        lo = m.starts[stored]
+        if stored == m.labels.size or lo + most > values.size:
             return t
-        hi = write_out(instances, t, shape, shape[KNOWN], store, lo)
-        rate(store, lo, hi, weights, scores)
-        predictions[t - origin] = top_two(scores, shape)[0]
+        predictions[t - origin], hi = predict(m, instances, t, label, shape, lo, table[t - origin])
         if label < 0:
             continue
-        if label >= shape[KNOWN]:
-            shape[KNOWN] = label + 1
-            hi = write_out(instances, t, shape, shape[KNOWN], store, lo)
-            rate(store, lo, hi, weights, room[5][: scores.size])
-            to_shares(room[5], shape[KNOWN], shares)
-        else:
-            to_shares(scores, shape[KNOWN], shares)
         known = shape[KNOWN]
-        store.starts[stored + 1], store.labels[stored], store.known[stored] = hi, label, known
+        to_shares(m.vectors[5], known, shares)
+        m.starts[stored + 1], m.labels[stored], m.known[stored] = hi, label, known
         sizes[COUNT] += 1
         sizes[TRIALS] += 1
         sure = trust(shares[label], guess, known)
         step = sure
         if n <= KEEN:
-            add_curvature(store, lo, hi, known, sure, shares, spread, room)
+            add_curvature(m, lo, hi, known, sure, shares)
         else:
             step *= max(1, sizes[FITTED]) / sizes[TRIALS]
         for j in range(lo, hi):
-            gradient[store.places[j]] = 0.0
+            gradient[places[j]] = 0.0
         for j in range(lo, hi):
-            of = store.of[j]
-            gradient[store.places[j]] += step * ((1.0 if of == label else 0.0) - shares[of]) * store.values[j]
+            gradient[places[j]] += step * ((1.0 if of[j] == label else 0.0) - shares[of[j]]) * values[j]
         for j in range(lo, hi):
-            place = store.places[j]
+            place = places[j]
             slope = gradient[place]
             if slope != 0.0:
                 gradient[place] = 0.0
@@ -342,43 +356,26 @@ def walk(
     return end
 
 
-@kernel(
-    types.void(
-        InstancesT, Labels, int64, int64, Indices, StoreT, Vector, Vector, Vector, Matrix, types.boolean, Labels,
-        Matrix,
-    )
-)  # fmt: skip
+@kernel(types.void(SoftmaxT, InstancesT, Labels, int64, Indices, types.boolean, Labels, Matrix))
 def walk_diagonal(
+    m: Any,
     instances: Instances,
     labels: np.ndarray,
     begin: int,
-    end: int,
     shape: np.ndarray,
-    store: Store,
-    counts: np.ndarray,
-    weights: np.ndarray,
-    curvature: np.ndarray,
-    room: np.ndarray,
     robust: bool,
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> None:
     """The same with the diagonal of the curvature alone, and without a store but for the trial itself."""
-    shares = room[0]
-    for t in range(begin, end):
-        label, scores = labels[t], table[t - begin]
-        hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
-        rate(store, 0, hi, weights, scores)
-        predictions[t - begin] = top_two(scores, shape)[0]
+    weights, curvature, counts, shares = m.weights, m.curvature, m.counts, m.vectors[4]
+    places, of, values = m.places, m.of, m.values
+    for t in range(begin, begin + predictions.size):
+        label = labels[t]
+        predictions[t - begin], hi = predict(m, instances, t, label, shape, 0, table[t - begin])
         if label < 0:
             continue
-        if label >= shape[KNOWN]:
-            shape[KNOWN] = label + 1
-            hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
-            rate(store, 0, hi, weights, room[1][: scores.size])
-            to_shares(room[1], shape[KNOWN], shares)
-        else:
-            to_shares(scores, shape[KNOWN], shares)
+        to_shares(m.vectors[5], shape[KNOWN], shares)
         sure = 1.0
         if robust:
             sure = trust(shares[label], counts[0] / (counts[0] + counts[1]), shape[KNOWN])
@@ -386,57 +383,16 @@ def walk_diagonal(
             counts[1] += sure
         j = 0
         while j < hi:
-            place, right, mean, square = store.places[j], 0.0, 0.0, 0.0
-            while j < hi and store.places[j] == place:
-                of, value = store.of[j], store.values[j]
-                mean += shares[of] * value
-                square += shares[of] * value * value
-                if of == label:
+            place, right, mean, square = places[j], 0.0, 0.0, 0.0
+            while j < hi and places[j] == place:
+                value = values[j]
+                mean += shares[of[j]] * value
+                square += shares[of[j]] * value * value
+                if of[j] == label:
                     right = value
                 j += 1
             curvature[place] += sure * max(0.0, square - mean * mean)
             weights[place] += sure * (right - mean) / curvature[place]
-
-
-@kernel(types.void(InstancesT, int64, Indices, StoreT, Vector, Labels, Matrix))
-def judge_all(
-    instances: Instances,
-    size: int,
-    shape: np.ndarray,
-    store: Store,
-    weights: np.ndarray,
-    predictions: np.ndarray,
-    table: np.ndarray,
-) -> None:
-    """Predictions and scores without learning."""
-    for t in range(size):
-        hi = write_out(instances, t, shape, shape[KNOWN], store, 0)
-        rate(store, 0, hi, weights, table[t])
-        predictions[t] = top_two(table[t], shape)[0]
-
-
-FIRST = 10  # the trial of the first refit; each later one comes after half as many trials again
-FULL = 1024  # coordinates up to which the curvature is a full matrix; beyond, its diagonal, and no refits
-NEWTON_STEPS = 20  # most Newton steps of a refit
-LEAST_GAIN = 0.02  # a step that gains less log likelihood than this is the last
-ENOUGH = 1e-4  # share of the promised gain with which a step is content
-SHORTEST_STEP = 1e-3  # share of a Newton step below which the search gives up
-ASTRAY = 10.0  # steps on rows of very different sizes can lead so far below ignorance: then a refit begins at 0
-EPSILON = float(np.finfo(float).eps)
-TOO_LARGE = "the scores of softmax left the range of floats; scale the instances down"
-GUESSES, OTHERS = 1.0, 9.0  # trials taken to have been seen, guessed and not, before the first: e starts at .1
-
-
-def new_store(trials: int, ratings: int) -> Store:
-    """Room for so many."""
-    return Store(
-        np.zeros(trials + 1, np.int64),
-        np.zeros(ratings, np.int32),
-        np.zeros(ratings, np.int32),
-        np.zeros(ratings),
-        np.zeros(trials, np.int32),
-        np.zeros(trials, np.int32),
-    )
 
 
 def most_ratings(instances: Instances, k: int) -> int:
@@ -474,27 +430,21 @@ def factored(matrix: np.ndarray) -> tuple[np.ndarray, bool]:
 class RunningSoftmax(Running):
     """State of a softmax: weights, their curvature or its inverse, and the stored trials."""
 
+    fields: ClassVar = FIELDS
     takes_gaps = True
+    weights: np.ndarray
+    spread: np.ndarray
+    precision: np.ndarray
+    curvature: np.ndarray
 
     def __init__(self, prior: float, robust: bool, size: int) -> None:
         self.prior, self.robust = prior, robust
-        self.weights = np.zeros(size)
-        self.sizes = np.array([0, FIRST, 0, 0], np.int64)
-        self.counts = np.array([GUESSES, OTHERS])  # labels guessed and not, in trials that are folded away
-        self.guess = np.array([GUESSES / (GUESSES + OTHERS) if robust else 0.0])
-        self.store = new_store(0, 0)
-        if size <= FULL:
-            self.spread, self.precision = np.eye(size) / prior, np.eye(size) * prior
-            self.pull, self.curvature = np.zeros(size), np.zeros(0)
-        else:
-            self._no_matrices()
-            self.curvature = np.full(size, prior)
-
-    def _no_matrices(self) -> None:
-        self.spread = self.precision = np.zeros((0, 0))
-        self.pull = np.zeros(0)
-        self.store = new_store(0, 0)
-        self.sizes[COUNT] = 0
+        self.guess[0] = GUESSES / (GUESSES + OTHERS) if robust else 0.0
+        whole = size if size <= FULL else 0
+        self.grow(coordinate=size, square=whole, line=size - whole, start=1)
+        self.curvature[:] = prior
+        np.fill_diagonal(self.spread, 1.0 / prior)
+        np.fill_diagonal(self.precision, prior)
 
     @property
     def full(self) -> bool:
@@ -503,17 +453,10 @@ class RunningSoftmax(Running):
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        names = ("weights", "sizes", "counts", "guess", "spread", "precision", "pull", "curvature")
         count = int(self.sizes[COUNT])
-        used = int(self.store.starts[count])
-        store = Store(*(a[: [count + 1, used, used, used, count, count][i]] for i, a in enumerate(self.store)))
-        return {name: getattr(self, name) for name in names} | {f"store.{n}": a for n, a in store._asdict().items()}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        for name, array in arrays.items():
-            if not name.startswith("store."):
-                setattr(self, name, array.copy())
-        self.store = Store(*(arrays[f"store.{name}"].copy() for name in Store._fields))
+        used = {"start": count + 1, "trial": count, "rating": int(self.starts[count])}
+        stored = {name: getattr(self, name)[: used[str(field.axes[0])]] for name, field in STORED.items()}
+        return super().arrays | stored
 
     def hypothesis(self) -> np.ndarray:
         return self.weights.copy()
@@ -523,26 +466,18 @@ class RunningSoftmax(Running):
     ) -> tuple[np.ndarray, np.ndarray]:
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
         most = most_ratings(instances, k)
-        room = np.zeros((6, max(self.weights.size, k)))
-        if not self.full:
-            walk_diagonal(
-                instances, labels, begin, end, shape, new_store(1, most), self.counts, self.weights, self.curvature,
-                room, self.robust, predictions, table,
-            )  # fmt: skip
-            if not np.isfinite(self.weights).all():
-                raise OverflowError(TOO_LARGE)
-            return predictions, table
         t = begin
         while t < end:
-            self._make_room(most)
-            t = walk(
-                instances, labels, t, end, shape, self.store, most, self.sizes, float(self.guess[0]), self.weights,
-                self.spread, room, begin, predictions, table,
-            )  # fmt: skip
+            self._make_room(most, k)
+            if self.full:
+                t = walk(self.struct, instances, labels, t, begin, shape, most, predictions, table)
+            else:
+                walk_diagonal(self.struct, instances, labels, begin, shape, self.robust, predictions, table)
+                t = end
             if not np.isfinite(self.weights).all():
                 raise OverflowError(TOO_LARGE)
             trials, due, _, count = self.sizes
-            full = count == STORE or self.store.starts[count] >= RATINGS
+            full = count == STORE or self.starts[count] >= RATINGS
             if full or trials == due:
                 self._refit()
             if trials == due:
@@ -552,29 +487,38 @@ class RunningSoftmax(Running):
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
-        judge_all(instances, size, shape, new_store(1, most_ratings(instances, k)), self.weights, predictions, table)
+        most = most_ratings(instances, k)
+        axes = {"start": 2, "trial": 1, "rating": most, "longest": max(self.weights.size, k)}
+        empty = {name: FIELDS[name].filled(axes) for name in (*STORED, "sizes", "vectors")}
+        predictions, table, none = np.zeros(size, np.int32), np.zeros((size, k)), np.full(size, -1, np.int32)
+        walk(self.reader(**empty), instances, none, 0, 0, shape, most, predictions, table)
         return predictions, table
 
-    def _make_room(self, most: int) -> None:
-        """Enlarge the store for at least one more trial."""
+    def rate(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> np.ndarray:
+        """Return the scores of `judge`, in half the time, where no other thread does the same."""
+        most = most_ratings(instances, k)
+        self._make_room(most, k)
+        predictions, table, none = np.zeros(size, np.int32), np.zeros((size, k)), np.full(size, -1, np.int32)
+        walk(self.struct, instances, none, 0, 0, shape, most, predictions, table)
+        return table
+
+    def _make_room(self, most: int, k: int) -> None:
+        """Enlarge the store for at least one more trial, and the workspace for k classes."""
+        if self.vectors.shape[1] < max(self.weights.size, k):
+            self.grow(longest=max(self.weights.size, k))
         count = int(self.sizes[COUNT])
-        used = int(self.store.starts[count])
-        if count < len(self.store.labels) and used + most <= len(self.store.values):
-            return
-        trials, ratings = len(self.store.labels), len(self.store.values)
-        larger = new_store(max(trials, min(STORE, 2 * count + 64)), max(ratings, 2 * (used + most)))
-        for new, old in zip(larger, self.store, strict=True):
-            new[: len(old)] = old
-        self.store = larger
+        used = int(self.starts[count])
+        if count == self.labels.size or used + most > self.values.size:
+            trials = max(self.labels.size, min(STORE, 2 * count + 64))
+            self.grow(start=trials + 1, trial=trials, rating=2 * (used + most))
 
     def _survey(self, begin: int, end: int, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
         """Log likelihood, its gradient (with the number of guesses after it) and the lower half of its curvature."""
-        n, k = len(weights), int(self.store.known.max(initial=1))
+        n, k = len(weights), int(self.known.max(initial=1))
         gradient, curvature = np.zeros(n + 1), np.zeros((n, n))
-        longest = longest_row(self.store.starts[begin : end + 1])
+        longest = longest_row(self.starts[begin : end + 1])
         room, chain = np.zeros((3, max(n, k))), np.zeros((2, max(k, longest)), np.int64)
-        likelihood = survey(self.store, begin, end, weights, guess, gradient, curvature, room, chain)
+        likelihood = survey(self.struct, begin, end, weights, guess, gradient, curvature, room, chain)
         return likelihood, gradient, curvature
 
     def _posterior(self, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
@@ -590,7 +534,7 @@ class RunningSoftmax(Running):
 
     def _ignorance(self, guess: float) -> float:
         """The posterior, as a logarithm, where all weights are 0."""
-        value = -float(np.log(self.store.known[: self.sizes[COUNT]]).sum())
+        value = -float(np.log(self.known[: self.sizes[COUNT]]).sum())
         return value + self._guessed(guess)
 
     def _guessed(self, guess: float) -> float:
@@ -627,7 +571,7 @@ class RunningSoftmax(Running):
                     break
             self.weights = weights
             inverse, _ = linalg.lapack.dpotri(factored(curvature)[0], lower=1)
-            self.spread = np.ascontiguousarray(symmetric(inverse))
+            self.spread = symmetric(inverse)
         self.sizes[FITTED] = self.sizes[TRIALS]
 
     def fold(self, count: int) -> None:
@@ -638,23 +582,22 @@ class RunningSoftmax(Running):
             self.pull += curvature @ self.weights + gradient[:-1]
         self.precision += curvature
         self.counts += gradient[-1], count - gradient[-1]
-        starts, *_ = old = self.store
-        first, last = int(starts[count]), int(starts[self.sizes[COUNT]])
+        first, last = int(self.starts[count]), int(self.starts[self.sizes[COUNT]])
         kept = int(self.sizes[COUNT]) - count
-        self.store = Store(
-            np.concatenate([starts[count : count + kept + 1] - first, np.zeros(count, np.int64)]),
-            *(np.concatenate([block[first:last], block[:first]]) for block in old[1:4]),
-            *(np.concatenate([block[count : count + kept], block[:count]]) for block in old[4:]),
-        )
+        self.starts[: kept + 1] = self.starts[count : count + kept + 1] - first
+        for array in (self.places, self.of, self.values):
+            array[: last - first] = array[first:last]
+        for array in (self.labels, self.known):
+            array[:kept] = array[count : count + kept]
         self.sizes[COUNT] = kept
 
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         places = moved(np.arange(1.0, self.weights.size + 1.0))
         whole = self.full and places.size <= FULL
         if self.full and not whole:
-            curvature = np.diag(self._posterior(self.weights, float(self.guess[0]))[2]).copy()
-            self._no_matrices()
-            self.curvature = curvature
+            self.curvature = np.diag(self._posterior(self.weights, float(self.guess[0]))[2])
+            self.spread = self.precision = np.zeros((0, 0))
+            self.pull, self.sizes[COUNT] = np.zeros(0), 0
         self.weights = moved(self.weights)
         new = np.flatnonzero(places == 0.0)
         if not whole:
@@ -663,12 +606,13 @@ class RunningSoftmax(Running):
             return
         self.pull = moved(self.pull)
         for name, value in (("spread", 1.0 / self.prior), ("precision", self.prior)):
-            matrix = np.ascontiguousarray(moved(np.ascontiguousarray(moved(getattr(self, name)).T)).T)
+            matrix = moved(np.ascontiguousarray(moved(getattr(self, name)).T)).T
             matrix[new, new] = value
             setattr(self, name, matrix)
         old = np.zeros(self.weights.size, np.int32)
         old[places[places > 0.0].astype(np.int64) - 1] = np.flatnonzero(places > 0.0)
-        self.store = self.store._replace(places=old[self.store.places])
+        used = slice(int(self.starts[self.sizes[COUNT]]))
+        self.places[used] = old[self.places[used]]
 
 
 class PlacedSoftmax(NamedTuple):

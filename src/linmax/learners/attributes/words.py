@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -483,13 +484,12 @@ class SparseMembers(Group):
     def _lengthen(self, rows: int) -> None:
         """Make the arrays longer where they are, which copies no pages of memory, if nobody else looks at them."""
         old, width = len(self.cells), self.totals.size
-        try:
-            self.cells.resize((rows, LINEAR, width))
-            self.cells[old:, VARIANCE] = 1.0
-            self.counts.resize((rows, width))
-            self.frequency.resize(rows - 1)
-        except ValueError:  # `grow` copies them
-            pass
+        for name, shape in {"cells": (rows, LINEAR, width), "counts": (rows, width), "frequency": (rows - 1,)}.items():
+            array = self.take_out(name)
+            with suppress(ValueError):  # `grow` copies it
+                array.resize(shape)
+            setattr(self, name, array)
+        self.cells[old:, VARIANCE] = 1.0
 
     def tables(self, k: int) -> dict[str, np.ndarray]:
         """The weights of each member for x, (the constant and the attributes, classes).

@@ -25,26 +25,14 @@ Nadler and Kluger (2014), Ranking and combining multiple predictors without labe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from numba import types
 
-from linmax.core.contract import Instances, Matrix, Vector
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Axes, Field, grown
+from linmax.learners.base import Field
 
-__all__ = [
-    "AGREEMENT_FIELDS",
-    "Agreement",
-    "AgreementT",
-    "due",
-    "fit_trust",
-    "grow_agreement",
-    "no_agreement",
-    "note_row",
-]
+__all__ = ["AGREEMENT_FIELDS", "CREDIT", "DUE", "LIMIT", "REST", "ROWS", "fit_trust", "note_row"]
 
 FIRST = 10  # the row of the first fit; each later one comes after half as many rows again
 HALVING_ROWS = 16_384  # rows at which all counts are halved, so that voters who change are followed
@@ -62,68 +50,40 @@ STRENGTH = 6.0  # sum of the weights of those who speak in an average row
 ROWS, DUE, CREDIT, LIMIT, REST = range(5)  # of `numbers`
 
 
-class Agreement(NamedTuple):
-    """Counts over rows without a label; empty before the first one."""
-
-    together: np.ndarray  # (voters, voters): rows in which both spoke
-    agreed: np.ndarray  # likewise: and said the same
-    habits: np.ndarray  # (voters, k): votes for each class
-    trust: np.ndarray  # (2, voters): the weight of each voter as of the last fit, and by how much of its usual weight
-    # it is to be completed
-    numbers: np.ndarray  # (5,): rows, those at the next fit; what the logit was credited with, of how much at most; and
-    # how much of its usual weight the share of votes keeps
-
-
-AgreementT = types.NamedTuple((Matrix, Matrix, Matrix, Matrix, Vector), Agreement)
-
-
+# Counts over rows without a label, of all voters or, where these are not compared, of none.
 AGREEMENT_FIELDS = {
-    "together": Field(("voter", "voter")),
-    "agreed": Field(("voter", "voter")),
-    "habits": Field(("voter", "class")),
-    "trust": Field((2, "voter"), [[0.0], [1.0]], ""),
-    "numbers": Field((5,), [0.0, FIRST, 0.0, 0.0, 1.0], ""),
+    "together": Field(("compared", "compared")),  # rows in which both voted
+    "agreed": Field(("compared", "compared")),  # likewise: and named the same class
+    "habits": Field(("compared", "voted class")),  # votes for each class
+    "trust": Field((2, "compared"), [[0.0], [1.0]], ""),  # the weight of each voter as of the last fit, and by how much
+    # of its usual weight it is to be completed
+    "numbers": Field((5,), [0.0, FIRST, 0.0, 0.0, 1.0], ""),  # rows, those at the next fit; what the logit was credited
+    # with, of how much at most; and how much of its usual weight the share of votes keeps
 }
 
 
-def no_agreement() -> Agreement:
-    """Where rows without a label are not counted."""
-    return Agreement(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((2, 0)), np.zeros(0))
-
-
-def grow_agreement(own: Agreement, sizes: Mapping[str, int], axes: Axes | None = None) -> Agreement:
-    """Agreement among more voters on more classes; before the first row where ``own`` has none."""
-    return Agreement(**grown(AGREEMENT_FIELDS, own if own.numbers.size else None, sizes, axes))
-
-
 @kernel()
-def note_row(agreement: Agreement, instances: Instances, t: int, known: int, speakers: np.ndarray) -> None:
-    """Count one row; ``speakers`` is room for as many numbers as there are voters."""
-    count = 0
-    for i in range(instances.signs.size):
-        vote = instances.votes[t, i]
-        if 0 <= vote < known and instances.signs[i] == 1.0:
-            agreement.habits[i, vote] += 1.0
+def note_row(pool: Any, known: int) -> None:
+    """Count how the voters of a row agree."""
+    row, signs, together, agreed, speakers, count = pool.row, pool.signs, pool.together, pool.agreed, pool.chain[0], 0
+    for i in range(row.size):
+        if 0 <= row[i] < known and signs[i] == 1.0:
+            pool.habits[i, row[i]] += 1.0
             speakers[count] = i
             count += 1
     for a in range(count):
         i = speakers[a]
         for b in range(a):
             j = speakers[b]
-            same = 1.0 if instances.votes[t, i] == instances.votes[t, j] else 0.0
-            agreement.together[i, j] += 1.0
-            agreement.together[j, i] += 1.0
-            agreement.agreed[i, j] += same
-            agreement.agreed[j, i] += same
-    agreement.numbers[ROWS] += 1.0
+            same = 1.0 if row[i] == row[j] else 0.0
+            together[i, j] += 1.0
+            together[j, i] += 1.0
+            agreed[i, j] += same
+            agreed[j, i] += same
+    pool.numbers[ROWS] += 1.0
 
 
-def due(agreement: Agreement, known: int) -> bool:
-    """Whether it is time to fit trust."""
-    return bool(agreement.numbers.size and agreement.numbers[ROWS] >= agreement.numbers[DUE] and known >= 2)
-
-
-def correlations(agreement: Agreement, known: int) -> tuple[np.ndarray, np.ndarray]:
+def correlations(agreement: Any, known: int) -> tuple[np.ndarray, np.ndarray]:
     """How far every two voters agree beyond what their habits explain, and in how many rows that could have shown."""
     chance = 1.0 / known
     habits = agreement.habits[:, :known]
@@ -160,7 +120,7 @@ def drawn_together(found: np.ndarray, noise: np.ndarray, told: np.ndarray) -> np
     return np.where(compared, mean + (found - mean) * apart / (apart + SHRINKAGE * noise + 1e-12), found)
 
 
-def fit_trust(agreement: Agreement, known: int) -> None:
+def fit_trust(agreement: Any, known: int) -> None:
     """What agreement tells of the weights of voters and of the share of votes."""
     rows = float(agreement.numbers[ROWS])
     beyond, weight = correlations(agreement, known)

@@ -37,34 +37,26 @@ Raters have no part in it: the class that one rates highest says nothing of how 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from numba import types
 
-from linmax.core.contract import Cube, Instances, Matrix, Vector
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Field, Mixture, Placement, grown, merged
-from linmax.learners.softmax import Store
+from linmax.learners.base import Field
 
 __all__ = [
     "CONFUSED",
+    "CONFUSION_FIELDS",
     "COPIED",
     "NAMED",
     "SHARE",
     "UNIT",
     "VOTERS",
-    "Confusions",
-    "ConfusionsT",
-    "count_silent",
-    "grow_confusions",
+    "counted_voters",
     "log_odds",
-    "merge_confusions",
     "note_silence",
     "note_trial",
-    "silence_rating",
     "silence_varies",
-    "without_attributes",
     "write_evidence",
     "write_silence",
     "write_trial",
@@ -77,28 +69,20 @@ COPIED = 0.5  # rating of a voter's copy for one value of a side column: it is l
 SQUARE_ROUNDING = 1e-24  # of squares, relative: less is no difference between classes
 
 
-def without_attributes(instances: Instances) -> Instances:
-    """The voters and raters alone."""
-    if not instances.dense.shape[1] and not instances.indptr.size:
-        return instances
-    dense, none = np.zeros((len(instances.dense), 0)), np.zeros(0, np.int32)
-    return instances._replace(dense=dense, indptr=np.zeros(0, np.int64), indices=none, values=np.zeros(0))
-
-
 @kernel()
-def write_rater(
-    given: np.ndarray, known: int, place: int, scale: np.ndarray, learn: bool, store: Store, at: int, votes: np.ndarray
-) -> int:
-    """The ratings of one rater, whose trials and sum of squares are ``scale``; its vote is added to ``votes``."""
-    mean, square = 0.0, 0.0
+def write_rater(pool: Any, i: int, known: int, counts: bool, at: int) -> int:
+    """Write the ratings of rater i from ``at`` on and add its vote to ``pool.scores``; ``counts`` adds to its scale."""
+    given, scale, votes = pool.given[i], pool.scales[i], pool.scores
+    places, of, values = pool.places, pool.of, pool.values
+    place, mean, square = VOTERS + pool.blocks[0] + i, 0.0, 0.0
     for c in range(known):
         mean += given[c] / known
     for c in range(known):
-        square += (given[c] - mean) ** 2 / known
+        square += (given[c] - mean) * (given[c] - mean) / known
     if square <= SQUARE_ROUNDING * mean * mean:
         return at
     size = math.sqrt((scale[1] + square) / (scale[0] + 1.0))
-    if learn:
+    if counts:
         scale[0] += 1.0
         scale[1] += square
     largest, total = -math.inf, 0.0
@@ -108,50 +92,48 @@ def write_rater(
         total += math.exp((given[c] - mean) / size - largest)
     for c in range(known):
         value = (given[c] - mean) / size
-        store.places[at], store.of[at], store.values[at] = place, c, value
+        places[at], of[at], values[at] = place, c, value
         votes[c] += math.exp(value - largest) / total
         at += 1
     return at
 
 
 @kernel()
-def write_trial(
-    instances: Instances, t: int, known: int, scales: np.ndarray, learn: bool, store: Store, votes: np.ndarray
-) -> int:
-    """Write the ratings of instance t, those of a coordinate together; returns how many there are.
+def write_trial(pool: Any, known: int, counts: bool) -> int:
+    """Write the ratings of the trial, those of a coordinate together; return how many there are.
 
-    ``votes`` is room for one number a class. ``learn`` counts the raters' scores of this trial in their scales.
+    ``counts`` adds the raters' scores of this trial to their scales.
     """
-    voters, raters, at, speakers = instances.signs.size, instances.scores.shape[1], 0, 0.0
+    votes, row, signs, places, of, values = pool.scores, pool.row, pool.signs, pool.places, pool.of, pool.values
+    voters, raters, thresholds = pool.blocks[0], pool.blocks[1], pool.blocks[2]
+    at, speakers = 0, 0.0
     for c in range(known):
         votes[c] = 0.0
     for i in range(voters):
-        vote = instances.votes[t, i]
+        vote, sign = row[i], signs[i]
         if 0 <= vote < known:
-            sign = instances.signs[i]
             value = sign if abs(sign) == 1.0 else math.copysign(COPIED, sign)
-            store.places[at], store.of[at], store.values[at] = VOTERS + i, vote, value
+            places[at], of[at], values[at] = VOTERS + i, vote, value
             at += 1
             if sign == 1.0:
                 votes[vote] += 1.0
                 speakers += 1.0
     for c in range(known if speakers > 0.0 else 0):
         if votes[c] > 0.0:
-            store.places[at], store.of[at], store.values[at] = NAMED, c, 1.0
+            places[at], of[at], values[at] = NAMED, c, 1.0
             at += 1
     for i in range(raters):
         before = at
-        at = write_rater(instances.scores[t, i], known, VOTERS + voters + i, scales[i], learn, store, at, votes)
+        at = write_rater(pool, i, known, counts, at)
         speakers += at > before
     if speakers > 0.0:
         for c in range(known):
             if votes[c] > 0.0:
-                store.places[at], store.of[at], store.values[at] = SHARE, c, votes[c] / speakers
+                places[at], of[at], values[at] = SHARE, c, votes[c] / speakers
                 at += 1
-    if instances.constant != 0.0:
-        for c in range(known):
-            store.places[at], store.of[at], store.values[at] = VOTERS + voters + raters + c, c, 1.0
-            at += 1
+    for c in range(min(known, thresholds)):
+        places[at], of[at], values[at] = VOTERS + voters + raters + c, c, 1.0
+        at += 1
     return at
 
 
@@ -162,53 +144,45 @@ ROWS, SUM, SQUARES = range(3)  # of `silence`: trials, and of the numbers of sil
 
 
 @kernel()
-def count_silent(instances: Instances, t: int, seen: np.ndarray) -> int:
-    """How many voters who have spoken before are silent in trial t."""
-    count = 0
-    for i in range(instances.signs.size):
-        if instances.votes[t, i] < 0 and seen[VOTERS + i] == 1:
-            count += 1
+def count_silent(pool: Any) -> int:
+    """Return how many voters who have voted before abstain."""
+    row, seen, count = pool.row, pool.seen, 0
+    for i in range(row.size):
+        count += row[i] < 0 and seen[VOTERS + i] == 1
     return count
 
 
 @kernel()
 def silence_varies(silence: np.ndarray) -> bool:
-    """Whether it was not always the same number that was silent; exact, for these are sums of whole numbers."""
+    """Return whether the number of silent voters ever differed; exact, for these are sums of whole numbers."""
     return silence[ROWS] * silence[SQUARES] > silence[SUM] * silence[SUM]
 
 
 @kernel()
-def silence_rating(silence: np.ndarray, count: int) -> float:
-    """What a vote counts, with its second weight, where so many are silent."""
-    mean = silence[SUM] / silence[ROWS]
-    deviation = math.sqrt(silence[ROWS] * silence[SQUARES] - silence[SUM] * silence[SUM]) / silence[ROWS]
-    return SILENCE_UNIT * max(-FARTHEST, min(FARTHEST, (count - mean) / deviation))
-
-
-@kernel()
-def write_silence(
-    silence: np.ndarray, seen: np.ndarray, instances: Instances, t: int, known: int, first: int, store: Store, at: int
-) -> int:
+def write_silence(pool: Any, known: int, first: int, at: int) -> int:
     """Write the votes once more, by how many are silent, as ratings of the places from ``first`` on.
 
     They are written from ``at`` on; returns where they end. ``first`` is the number of all coordinates if there are no
     such places.
     """
-    if first == seen.size or not silence_varies(silence):
+    silence, row, signs, places, of, values = pool.silence, pool.row, pool.signs, pool.places, pool.of, pool.values
+    if first == pool.seen.size or not silence_varies(silence):
         return at
-    value = silence_rating(silence, count_silent(instances, t, seen))
-    for i in range(instances.signs.size):
-        vote = instances.votes[t, i]
-        if 0 <= vote < known and instances.signs[i] == 1.0:
-            store.places[at], store.of[at], store.values[at] = first + i, vote, value
+    mean = silence[SUM] / silence[ROWS]
+    deviation = math.sqrt(silence[ROWS] * silence[SQUARES] - silence[SUM] * silence[SUM]) / silence[ROWS]
+    value = SILENCE_UNIT * max(-FARTHEST, min(FARTHEST, (count_silent(pool) - mean) / deviation))
+    for i in range(row.size):
+        if 0 <= row[i] < known and signs[i] == 1.0:
+            places[at], of[at], values[at] = first + i, row[i], value
             at += 1
     return at
 
 
 @kernel()
-def note_silence(silence: np.ndarray, seen: np.ndarray, instances: Instances, t: int) -> bool:
-    """Count one trial; returns whether the number of silent voters differs for the first time."""
-    count, before = float(count_silent(instances, t, seen)), silence_varies(silence)
+def note_silence(pool: Any) -> bool:
+    """Count the silent voters of a trial; return whether their number differs for the first time."""
+    silence, count = pool.silence, float(count_silent(pool))
+    before = silence_varies(silence)
     silence[ROWS] += 1.0
     silence[SUM] += count
     silence[SQUARES] += count * count
@@ -216,9 +190,7 @@ def note_silence(silence: np.ndarray, seen: np.ndarray, instances: Instances, t:
 
 
 GUESS_COUNTS = 5.0  # S: votes that the guess counts for
-OTHERS_COUNT = (
-    5.0  # votes that the others count for, in how often a voter is right; so does a habit of naming all alike
-)
+OTHERS_COUNT = 5.0  # votes that the others count for, in how often a voter is right, and a habit of naming all alike
 UNIT = 0.3  # of evidence, as a rating: it is learned a tenth as fast as a voter
 MOST_COUNTS = 2**20  # beyond so many, nothing is counted and there is no evidence
 NEARLY_ZERO = 1e-200  # a product whose logarithm is taken before it is multiplied further
@@ -226,139 +198,83 @@ NEARLY_ZERO = 1e-200  # a product whose logarithm is taken before it is multipli
 VOTES, RIGHT = 0, 1
 
 
-class Confusions(NamedTuple):
-    """Counts over trials with labels, of n voters; n is 0 where they are too many."""
-
-    counts: np.ndarray  # (n, k, k): trials with this label in which this class was named
-    named: np.ndarray  # (n, k): how often each class was named
-    votes: np.ndarray  # (n, 2): votes, and right ones
-    everyone: np.ndarray  # (2,): the same of all together
-    labels: np.ndarray  # (k,): trials with each label
+def counted_voters(voters: int, k: int) -> int:
+    """Return of how many voters it is counted what they name: of all, or where they are too many of none."""
+    return voters if voters * k * k <= MOST_COUNTS else 0
 
 
-ConfusionsT = types.NamedTuple((Cube, Matrix, Matrix, Vector, Vector), Confusions)
-
-
-CONFUSION_FIELDS = {
-    "counts": Field(("voter", "class", "class")),
-    "named": Field(("voter", "class")),
-    "votes": Field(("voter", 2)),
-    "everyone": Field((2,)),
-    "labels": Field(("class",)),
+CONFUSION_FIELDS = {  # counts over trials with labels; "counted" are the voters, or none where they are too many
+    "confused": Field(("counted", "class", "class")),  # trials with this label in which this class was named
+    "named": Field(("counted", "class")),  # how often each class was named
+    "voted": Field(("counted", 2)),  # votes, and right ones
+    "everyone": Field((2,)),  # the same of all together
+    "labelled": Field(("class",)),  # trials with each label
 }
 
 
-def _sizes(voters: int, k: int) -> dict[str, int]:
-    return {"voter": voters if voters * k * k <= MOST_COUNTS else 0, "class": k}
-
-
-def grow_confusions(own: Confusions | None, voters: int, k: int) -> Confusions:
-    """Counts of so many voters on k classes; those of ``own`` are the first.
-
-    Examples
-    --------
-    >>> grow_confusions(None, 3, 4).counts.shape, grow_confusions(None, 3000, 100).counts.shape
-    ((3, 4, 4), (0, 100, 100))
-    """
-    sizes = _sizes(voters, k)
-    return Confusions(**grown(CONFUSION_FIELDS, own, sizes, {"voter": np.arange(sizes["voter"])}))
-
-
-def merge_confusions(mixture: Mixture, voters: int) -> Confusions:
-    """Counts of all parts together."""
-    sizes = _sizes(voters, mixture.k)
-
-    def axes(part: Placement) -> dict[str, np.ndarray]:
-        return {"voter": part.voters[: sizes["voter"]], "class": part.classes}
-
-    return Confusions(**merged(CONFUSION_FIELDS, mixture, sizes, axes))
+@kernel()
+def named_by(pool: Any, known: int, i: int) -> int:
+    """Return the class that voter i names; -1 if none. Negated voters and copies name none."""
+    return pool.row[i] if 0 <= pool.row[i] < known and pool.signs[i] == 1.0 else -1
 
 
 @kernel()
-def named_by(instances: Instances, t: int, known: int, i: int) -> int:
-    """The class that voter i names; -1 if none. Negated voters and copies name none."""
-    vote = instances.votes[t, i]
-    return vote if 0 <= vote < known and instances.signs[i] == 1.0 else -1
-
-
-@kernel()
-def accuracy(confusions: Confusions, i: int) -> float:
-    """How often voter i is right, drawn to how often all are."""
-    usual = (confusions.everyone[RIGHT] + 1.0) / (confusions.everyone[VOTES] + 2.0)
-    return (confusions.votes[i, RIGHT] + OTHERS_COUNT * usual) / (confusions.votes[i, VOTES] + OTHERS_COUNT)
-
-
-@kernel()
-def write_evidence(
-    confusions: Confusions,
-    instances: Instances,
-    t: int,
-    known: int,
-    place: int,
-    store: Store,
-    at: int,
-    room: np.ndarray,
-) -> int:
-    """Write what all who speak tell of each class, as ratings of ``place`` from ``at`` on; returns where they end."""
-    if not confusions.counts.size or known < 2:
+def write_evidence(pool: Any, known: int, at: int) -> int:
+    """Write what all who vote tell of each class, as ratings from ``at`` on; return where they end."""
+    if not pool.confused.size or known < 2:
         return at
+    evidence, places, of, values, labelled = pool.scores, pool.places, pool.of, pool.values, pool.labelled
     trials, spoke, mean = 0.0, False, 0.0
     guessed, others = GUESS_COUNTS, OTHERS_COUNT
+    usual_right = (pool.everyone[RIGHT] + 1.0) / (pool.everyone[VOTES] + 2.0)
     for c in range(known):
-        trials += confusions.labels[c]
-    for c in range(known):
-        room[c] = 0.0
-        store.values[at + c] = 1.0
-    for i in range(len(confusions.votes)):
-        vote = named_by(instances, t, known, i)
+        trials += labelled[c]
+        evidence[c], values[at + c] = 0.0, 1.0
+    for i in range(len(pool.voted)):
+        vote = named_by(pool, known, i)
         if vote < 0:
             continue
         spoke = True
-        counts, named, votes = confusions.counts[i], confusions.named[i], confusions.votes[i, VOTES]
-        right = accuracy(confusions, i)
+        counts, named, votes = pool.confused[i], pool.named[i], pool.voted[i, VOTES]
+        right = (pool.voted[i, RIGHT] + others * usual_right) / (votes + others)  # drawn to how often all are
         usual = (1.0 - right) * (named[vote] + others / known)
         share = votes / trials if trials > 0.0 else 0.0
         for c in range(known):
             guess = right if c == vote else usual / (votes + others - named[c] - others / known)
-            store.values[at + c] *= (counts[c, vote] + guessed * guess) / (share * confusions.labels[c] + guessed)
-            if store.values[at + c] < NEARLY_ZERO:
-                room[c] += math.log(store.values[at + c])
-                store.values[at + c] = 1.0
+            values[at + c] *= (counts[c, vote] + guessed * guess) / (share * labelled[c] + guessed)
+            if values[at + c] < NEARLY_ZERO:
+                evidence[c] += math.log(values[at + c])
+                values[at + c] = 1.0
     if not spoke:
         return at
     for c in range(known):
-        room[c] += math.log(store.values[at + c])
-        mean += room[c] / known
+        evidence[c] += math.log(values[at + c])
+        mean += evidence[c] / known
     for c in range(known):
-        store.places[at], store.of[at], store.values[at] = place, c, UNIT * (room[c] - mean)
+        places[at], of[at], values[at] = CONFUSED, c, UNIT * (evidence[c] - mean)
         at += 1
     return at
 
 
 @kernel()
-def note_trial(confusions: Confusions, instances: Instances, t: int, known: int, label: int) -> None:
-    """Count one trial."""
-    confusions.labels[label] += 1.0
-    for i in range(len(confusions.votes)):
-        vote = named_by(instances, t, known, i)
+def note_trial(pool: Any, known: int, label: int) -> None:
+    """Count what voters named in a trial with this label."""
+    pool.labelled[label] += 1.0
+    for i in range(len(pool.voted)):
+        vote = named_by(pool, known, i)
         if vote >= 0:
-            confusions.counts[i, label, vote] += 1.0
-            confusions.named[i, vote] += 1.0
-            confusions.votes[i, VOTES] += 1.0
-            confusions.everyone[VOTES] += 1.0
-            if vote == label:
-                confusions.votes[i, RIGHT] += 1.0
-                confusions.everyone[RIGHT] += 1.0
+            right = 1.0 if vote == label else 0.0
+            pool.confused[i, label, vote] += 1.0
+            pool.named[i, vote] += 1.0
+            pool.voted[i, VOTES] += 1.0
+            pool.voted[i, RIGHT] += right
+            pool.everyone[VOTES] += 1.0
+            pool.everyone[RIGHT] += right
 
 
-def accuracies(confusions: Confusions) -> np.ndarray:
-    """`accuracy` of every voter."""
-    usual = (confusions.everyone[RIGHT] + 1.0) / (confusions.everyone[VOTES] + 2.0)
-    votes, right = confusions.votes.T
-    return np.asarray((right + OTHERS_COUNT * usual) / (votes + OTHERS_COUNT))
-
-
-def log_odds(confusions: Confusions) -> np.ndarray:
-    """By how much, as a rating, the vote of each voter favours its class over another, on the whole."""
-    right = accuracies(confusions)
-    return np.asarray(UNIT * np.log(right / (1.0 - right) * (max(2, confusions.labels.size) - 1)))
+def log_odds(pool: Any) -> np.ndarray:
+    """Return by how much, as a rating, the vote of each voter favors its class over another, on the whole."""
+    usual = (pool.everyone[RIGHT] + 1.0) / (pool.everyone[VOTES] + 2.0)
+    votes, hits = pool.voted.T
+    right = (hits + OTHERS_COUNT * usual) / (votes + OTHERS_COUNT)
+    return np.asarray(UNIT * np.log(right / (1.0 - right) * (max(2, pool.labelled.size) - 1)))

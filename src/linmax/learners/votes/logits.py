@@ -24,38 +24,28 @@ is never below 1: a logit that is too sure is left to the mixture, which trusts 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numba import float64, int64
-from numba.extending import intrinsic
 
-from linmax.core.contract import Indices, Matrix, Vector
 from linmax.jit.blocks import SIDE, add_times, factorise, solve_blocks
-from linmax.jit.compiling import JIT, caller, kernel
-from linmax.learners.softmax import Store, StoreT, to_shares
+from linmax.jit.compiling import kernel
+from linmax.learners.softmax import to_shares
 
 __all__ = [
-    "DIAGONAL",
     "FACTOR",
     "SHARPNESS_KEPT",
     "SHARPNESS_PRIOR",
-    "call_diagonal",
     "curve_together",
     "factor_of",
     "forget",
     "join_sharpness",
     "learn_sharpness",
-    "new_sharpness",
     "sharpen",
     "step_by_diagonal",
     "step_by_matrix",
 ]
 
-
-DIAGONAL = int64(
-    StoreT, int64, int64, int64, Vector, float64, float64, Vector, Vector, Vector, Matrix, Indices
-)  # of `step_by_diagonal`
 
 GRADIENT_ROUNDS = 8  # most steps of conjugate gradients
 SOLVED = 1e-12  # share of the first residual, squared, below which they stop
@@ -106,40 +96,33 @@ def forget(kept: float, ridge: float, precision: np.ndarray) -> None:
 
 
 @kernel()
-def curve_together(
-    store: Store,
-    ends: np.ndarray,
-    known: int,
-    shares: np.ndarray,
-    informed: np.ndarray,
-    means: np.ndarray,
-    chain: np.ndarray,
-    precisions: np.ndarray,
-) -> None:
-    """Add the curvature of a trial to the precision of each logit m, whose classes had the probabilities ``shares[m]``.
+def curve_together(pool: Any, known: int, logits: int, informed: np.ndarray) -> None:
+    """Add the curvature of a trial to the precision of the first ``logits`` logits.
 
     The ratings that logit m sees end at ``ends[informed[m]]``. The pairs of ratings of one class are the same for all,
-    and are gone through once. ``means`` has a row for each logit and is 0 before and after.
+    and are gone through once.
     """
-    last, count = chain[0], len(means)  # of each class, the rating met last
+    places, classes, values, ends, shares = pool.places, pool.of, pool.values, pool.ends, pool.own
+    means, chain, precisions = pool.means, pool.chain, pool.precision  # means are 0 before and after
+    last = chain[0]  # of each class, the rating met last
     for c in range(known):
         last[c] = -1
     for a in range(ends[-1]):
-        place, of, value = store.places[a], store.of[a], store.values[a]
+        place, of, value = places[a], classes[a], values[a]
         chain[1, a] = last[of]
         last[of] = a
-        for m in range(count):
+        for m in range(logits):
             if a < ends[informed[m]]:
                 means[m, place] += shares[m, of] * value
         b = a
         while b >= 0:
-            other, product = store.places[b], value * store.values[b]
+            other, product = places[b], value * values[b]
             row, column = max(place, other), min(place, other)
-            for m in range(count):
+            for m in range(logits):
                 if a < ends[informed[m]]:
                     precisions[m, row, column] += shares[m, of] * product
             b = chain[1, b]
-    for m in range(count):
+    for m in range(logits):
         mean, precision = means[m], precisions[m]
         for i in range(mean.size):
             if mean[i] != 0.0:
@@ -149,36 +132,23 @@ def curve_together(
 
 
 @kernel()
-def step_by_matrix(
-    store: Store,
-    count: int,
-    label: int,
-    shares: np.ndarray,
-    drawn: float,
-    home: np.ndarray,
-    weights: np.ndarray,
-    precision: np.ndarray,
-    factor: np.ndarray,
-    fresh: bool,
-    room: np.ndarray,
-) -> None:
-    """One trial of ``count`` ratings whose classes had the probabilities ``shares``; ``drawn`` is (1 - g) ridge.
+def step_by_matrix(pool: Any, m: int, count: int, label: int, drawn: float, n: int, fresh: bool) -> None:
+    """Let logit m learn a trial of ``count`` ratings in its first ``n`` coordinates; ``drawn`` is (1 - g) ridge.
 
-    The step is one of the given weights, which may be fewer than ``factor`` and ``home`` have room for. The precision
-    has the curvature of the trial already. Unless ``fresh``, an older factor of it gives the direction, and the
-    precision the length of the step.
+    The precision has the curvature of the trial already. Unless ``fresh``, an older factor of it gives the direction,
+    and the precision the length of the step.
     """
-    n = weights.size
+    places, of, values, shares = pool.places, pool.of, pool.values, pool.own[m]
+    weights, home, precision = pool.weights[m], pool.home[m], pool.precision[m, :n]
     size = (n + SIDE - 1) // SIDE * SIDE
-    factor = factor.reshape(factor.size)[: size * size].reshape((size, size))
-    gradient, step = room[1], room[2]
+    factor = pool.factor[m, : size * size].reshape((size, size))
+    gradient, step = pool.vectors[1], pool.vectors[2]
     for i in range(n):
         gradient[i] = drawn * (home[i] - weights[i])
     for j in range(count):
-        of = store.of[j]
-        gradient[store.places[j]] += ((1.0 if of == label else 0.0) - shares[of]) * store.values[j]
+        gradient[places[j]] += ((1.0 if of[j] == label else 0.0) - shares[of[j]]) * values[j]
     if fresh:
-        decompose(precision, factor, room[3])
+        decompose(precision, factor, pool.vectors[3])
     for i in range(n):
         step[i] = gradient[i]
     for i in range(n, size):
@@ -193,48 +163,33 @@ def step_by_matrix(
 
 
 @kernel()
-def curved(
-    store: Store, count: int, known: int, shares: np.ndarray, x: np.ndarray, by_class: np.ndarray, result: np.ndarray
-) -> None:
+def curved(pool: Any, count: int, known: int, shares: np.ndarray, x: np.ndarray, result: np.ndarray) -> None:
     """Add H x to ``result`` at the coordinates of the trial."""
-    mean = 0.0
+    places, of, values, by_class, mean = pool.places, pool.of, pool.values, pool.vectors[4], 0.0
     for c in range(known):
         by_class[c] = 0.0
     for j in range(count):
-        by_class[store.of[j]] += store.values[j] * x[store.places[j]]
+        by_class[of[j]] += values[j] * x[places[j]]
     for c in range(known):
         mean += shares[c] * by_class[c]
     for j in range(count):
-        of = store.of[j]
-        result[store.places[j]] += store.values[j] * shares[of] * (by_class[of] - mean)
+        result[places[j]] += values[j] * shares[of[j]] * (by_class[of[j]] - mean)
 
 
-@kernel(DIAGONAL)
-def step_by_diagonal(
-    store: Store,
-    count: int,
-    known: int,
-    label: int,
-    shares: np.ndarray,
-    ridge: float,
-    kept: float,
-    home: np.ndarray,
-    weights: np.ndarray,
-    diagonal: np.ndarray,
-    room: np.ndarray,
-    active: np.ndarray,
-) -> int:
-    """The same with the diagonal of the precision alone; returns how many coordinates spoke, listed in ``active``.
+@kernel()
+def step_by_diagonal(pool: Any, m: int, count: int, known: int, label: int, ridge: float, kept: float) -> int:
+    """The same with the diagonal of the precision alone; return how many coordinates spoke, listed in ``chain[0]``.
 
     Only those that speak forget. The Newton step is one by the diagonal and all of the trial's own curvature, found by
-    conjugate gradients, so that voters who always agree are not all corrected for the same mistake. Called by address:
-    it takes a second to compile, and few have so many voters.
+    conjugate gradients, so that voters who always agree are not all corrected for the same mistake.
     """
-    residual, direction, turned, step, by_class, squares = room[0], room[1], room[2], room[3], room[4], room[5]
+    places, of, values, shares = pool.places, pool.of, pool.values, pool.own[m]
+    weights, home, diagonal, active, room = pool.weights[m], pool.home[m], pool.diagonal[m], pool.chain[0], pool.vectors
+    residual, direction, turned, step, squares = room[0], room[1], room[2], room[3], room[5]
     size = 0
     for j in range(count):
-        place = store.places[j]
-        if j == 0 or place != store.places[j - 1]:
+        place = places[j]
+        if j == 0 or place != places[j - 1]:
             active[size] = place
             size += 1
             residual[place], step[place], squares[place] = 0.0, 0.0, 0.0
@@ -244,14 +199,14 @@ def step_by_diagonal(
                 residual[place] = drawn * (home[place] - weights[place])
             turned[place] = 0.0  # the mean rating, for now
     for j in range(count):
-        place, of, value = store.places[j], store.of[j], store.values[j]
-        residual[place] += ((1.0 if of == label else 0.0) - shares[of]) * value
-        turned[place] += shares[of] * value
-        squares[place] += shares[of] * value * value
+        place, share, value = places[j], shares[of[j]], values[j]
+        residual[place] += ((1.0 if of[j] == label else 0.0) - share) * value
+        turned[place] += share * value
+        squares[place] += share * value * value
     product = 0.0
     for a in range(size):
         place = active[a]
-        squares[place] = max(0.0, squares[place] - turned[place] ** 2)
+        squares[place] = max(0.0, squares[place] - turned[place] * turned[place])
         direction[place] = residual[place] / diagonal[place]
         product += residual[place] * direction[place]
     enough = SOLVED * product
@@ -260,7 +215,7 @@ def step_by_diagonal(
             break
         for a in range(size):
             turned[active[a]] = diagonal[active[a]] * direction[active[a]]
-        curved(store, count, known, shares, direction, by_class, turned)
+        curved(pool, count, known, shares, direction, turned)
         square = 0.0
         for a in range(size):
             square += direction[active[a]] * turned[active[a]]
@@ -282,19 +237,6 @@ def step_by_diagonal(
     return size
 
 
-if JIT:
-
-    @intrinsic
-    def call_diagonal(  # type: ignore[no-untyped-def]
-        _, address, store, count, known, label, shares, ridge, kept, home, weights, diagonal, room, active
-    ):
-        """Call `step_by_diagonal` by its address."""
-        return DIAGONAL.return_type(int64, *DIAGONAL.args), caller(DIAGONAL)
-
-else:
-    call_diagonal = caller(DIAGONAL)
-
-
 FACTOR, PRECISION = 0, 1  # what is kept of each logit: s, and the precision with which it is known
 LASTS = 1000.0  # trials
 SHARPNESS_PRIOR = 1.0
@@ -304,31 +246,20 @@ LEAST_SEEN = 1e-300  # least probability of which a logarithm is taken
 MOST_MORE = 60.0  # greatest logarithm of a ratio of probabilities
 
 
-def new_sharpness(logits: int) -> np.ndarray:
-    """(logits, 2): before the first trial.
+def join_sharpness(parts: list[tuple[np.ndarray, float]]) -> np.ndarray:
+    """Return what was learned together from what pools learned separately, each with how many times it counts.
 
-    Examples
-    --------
-    >>> new_sharpness(1)
-    array([[1., 1.]])
-    """
-    return np.tile([1.0, SHARPNESS_PRIOR], (logits, 1))
-
-
-def join_sharpness(parts: Sequence[tuple[np.ndarray, float]]) -> np.ndarray:
-    """What pools have learned together that learned apart; each counts so many times, the base of all fewer than none.
+    The base of all counts less than not at all.
 
     Examples
     --------
     >>> join_sharpness([(np.array([[2.0, 3.0]]), 1.0), (np.array([[3.0, 3.0]]), 1.0)])
     array([[2.8, 5. ]])
     """
-    new = new_sharpness(len(parts[0][0]))
-    pull = SHARPNESS_PRIOR + sum(often * (own[:, FACTOR] * own[:, PRECISION] - SHARPNESS_PRIOR) for own, often in parts)
-    told = SHARPNESS_PRIOR + sum(often * (own[:, PRECISION] - SHARPNESS_PRIOR) for own, often in parts)
-    new[:, PRECISION] = np.maximum(told, SHARPNESS_PRIOR)
-    new[:, FACTOR] = np.clip(pull / new[:, PRECISION], 1.0, SHARPEST)
-    return new
+    prior = SHARPNESS_PRIOR
+    pull = prior + sum(times * (own[:, FACTOR] * own[:, PRECISION] - prior) for own, times in parts)
+    precision = np.maximum(prior + sum(times * (own[:, PRECISION] - prior) for own, times in parts), prior)
+    return np.stack([np.clip(pull / precision, 1.0, SHARPEST), precision], axis=1)
 
 
 @kernel()

@@ -1,23 +1,16 @@
-"""The trials of the pool: logits with several priors and memories, and members from elsewhere, mixed by fixed share.
+"""The pool for voters and raters: logits with several priors and memories, and a refitted softmax, mixed.
 
-Member m gives class c the probability (1 - e_m) P_m(c) + e_m / k: labels are guesses at a rate e_m that is counted on
-the way, and a logit is made as sure as it was right (`linmax.learners.votes.logits`). The mixture weighs the members
+Member m gives class c the probability (1 - e_m) P_m(c) + e_m / k: labels are guesses at a rate e_m that is counted
+online, and a logit is made as sure as it was right (`linmax.learners.votes.logits`). The mixture weighs the members
 by w, and after each trial
 
     w_m <- (1 - RATE) w_m p_m(label) / sum_i w_i p_i(label) + RATE / M,
 
-so that whoever was best lately leads (Herbster and Warmuth 1998, Tracking the best expert). A voter or rater who speaks
+so that the best recent member leads (Herbster and Warmuth 1998, Tracking the best expert). A voter or rater that votes
 for the first time has, in each logit, the mean weight of its kind so far.
 
-The arrays of the pool for votes before the first trial, and over more coordinates.
-
-Pools for votes that learned apart, and where their coordinates are in the mixture.
-
-What is no weight of a logit in mixtures of pools for votes: counts, which add up, and the weights of members.
-
-Mixtures of pools for votes that learned apart.
-
-A logit with precision P, weights w and a prior of precision r about the weights h has learned, from its trials,
+Pools that learned from different trials merge as follows. A logit with precision P, weights w and a prior of precision
+r about the weights h has learned, from its trials,
 
     the information J = P - r  and  the pull  b = P w - r h,
 
@@ -28,7 +21,7 @@ c(T) = 1 + g + ... + g^(T-1) of them. The mixture of parts that learned T_i tria
 
 b likewise, and w = (J + r)^-1 (b + r h). Without forgetting these are plain sums: what one would have learned from all
 trials, to second order. With it, the mixture remembers as much as one that learned them all, and every part's own
-recent trials are recent. Shares have no say in this. What all parts went on from is taken once. So it does not matter
+recent trials are recent. Shares have no say in this. What all parts continued from is taken once. So it does not matter
 in which order parts are merged. For the rest:
 
 * the prior means h are averaged by the information on their coordinates;
@@ -38,8 +31,6 @@ in which order parts are merged. For the rest:
 * the trials that the refitted softmax keeps are folded into its Gaussian (`linmax.learners.softmax`).
 
 Where curvature is a diagonal, J and P are diagonals.
-
-The pool for voters and raters at work.
 """
 
 from __future__ import annotations
@@ -47,73 +38,52 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import boolean, int64, types
+from numba import boolean, int32, int64
 
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Cube, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Cube, Indices, Instances, Labels, Matrix
 from linmax.core.linear_max import top_two
+from linmax.data.arrays import cut, no_instances
 from linmax.jit.blocks import SIDE
-from linmax.jit.compiling import address_of, kernel
-from linmax.learners.base import Description, Field, Mixture, Placement, Running, grown, merged
+from linmax.jit.compiling import kernel
+from linmax.jit.struct import act, entry
+from linmax.learners.base import Description, Field, Mixture, Placement, Running, grown, struct_of
 from linmax.learners.softmax import (
-    IntTable,
     PlacedSoftmax,
     RunningSoftmax,
-    Store,
-    StoreT,
     mix_softmaxes,
     moved_to,
-    new_store,
     rate,
     symmetric,
     to_shares,
     trust,
 )
-from linmax.learners.votes.agreement import (
-    AGREEMENT_FIELDS,
-    CREDIT,
-    DUE,
-    LIMIT,
-    REST,
-    ROWS,
-    Agreement,
-    AgreementT,
-    due,
-    fit_trust,
-    grow_agreement,
-    no_agreement,
-    note_row,
-)
+from linmax.learners.votes.agreement import AGREEMENT_FIELDS, CREDIT, DUE, LIMIT, REST, ROWS, fit_trust, note_row
 from linmax.learners.votes.features import (
     CONFUSED,
+    CONFUSION_FIELDS,
     COPIED,
     SHARE,
     VOTERS,
-    Confusions,
-    ConfusionsT,
-    grow_confusions,
+    counted_voters,
     log_odds,
-    merge_confusions,
     note_silence,
     note_trial,
     silence_varies,
-    without_attributes,
     write_evidence,
     write_silence,
     write_trial,
 )
 from linmax.learners.votes.logits import (
-    DIAGONAL,
     SHARPNESS_KEPT,
-    call_diagonal,
+    SHARPNESS_PRIOR,
     curve_together,
     factor_of,
     forget,
     join_sharpness,
     learn_sharpness,
-    new_sharpness,
     sharpen,
     step_by_diagonal,
     step_by_matrix,
@@ -121,518 +91,290 @@ from linmax.learners.votes.logits import (
 from linmax.util.blas import one_blas_thread
 from linmax.util.names import apart
 
-__all__ = [
-    "FULL_PRECISION",
-    "LOGITS",
-    "Blocks",
-    "MixtureRoom",
-    "Pool",
-    "PoolPart",
-    "RunningVotes",
-    "VotesPool",
-    "blocked",
-    "blocks_of",
-    "has_matrices",
-    "mix_pools",
-    "mixed_agreement",
-    "mixed_guesses",
-    "mixed_members",
-    "mixed_sharpness",
-    "narrowed",
-    "new_pool",
-    "no_factors",
-    "no_information",
-    "of_logits",
-    "play_votes",
-    "remembered",
-    "silent_block",
-    "spread_out",
-    "spread_pool",
-]
+__all__ = ["FULL_PRECISION", "LOGITS", "RATE", "RunningVotes", "VotesPool", "play_votes"]
 
 
 RIDGE = np.array([1.0, 10.0, 10.0, 10.0, 10.0])
 MEMORIES = np.array([1.0, 1.0, 0.999, 0.99, 1.0])
 TRUST = 0.03
 LOGITS = RIDGE.size
-INFORMED = np.array([2, 1, 0, 0, 1])  # what a logit sees beyond votes, scores and thresholds: see `MixtureRoom.ends`
+INFORMED = np.array([2, 1, 0, 0, 1])  # what a logit sees beyond votes, scores and thresholds: see ``ends``
 SEES_CONFUSION = 2  # and more; 1 and more sees the votes by how many are silent
-STEADY, AGREED = 1, 4  # the last one's prior mean is what agreement tells; before it tells anything, it is the second
+STEADY, AGREED = 1, 4  # the last one's prior mean comes from agreement; before there is any, it equals the second
 OUTSET = np.array([1.0, 1.0, 0.0])  # the first weights of the raters made of all votes
 FIRST_SHARES = np.array([0.021, 0.43, 0.25, 0.298, 0.0, 0.001])
+MEMBERS = FIRST_SHARES.size
 RATE = 1e-3  # of the fixed share
-LEAST_PROBABILITY = 1e-9  # least probability by which a member is judged
-OFTEN = 64  # coordinates up to which the precision is factorised at every trial; beyond, the more rarely the more
-FULL_PRECISION = 256  # coordinates up to which the precision is a full matrix
+LEAST_PROBABILITY = 1e-9  # least probability by which a member is weighed
+OFTEN = 64  # coordinates up to which the precision is factorized at every trial; beyond, the more rarely the more
+FULL_PRECISION = 256  # coordinates up to which the precision is a full matrix, and voters are compared
+REFITTED = 0.1  # precision of the prior of the softmax that is refitted to all trials now and then
+GUIDED = 0.95  # first weight of the logit that agreement guides, where it tells all and no label has come
+HALVING_LABELS = 50.0  # labels after which it is half as large
+FAINTEST = 1e-9  # information, for each trial, of a coordinate that was heard and taught nothing
+GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
 
+TRIALS, HEARD, AGE, NARROW = 0, 1, 3, 4  # of `counts`: trials, voters and raters that were heard, the age of the
+# factors, and how many coordinates there are before those of votes by how many are silent
 
-TRIALS, SPOKEN, AGE, NARROW = 0, 1, 3, 4  # of `Pool.counts`
-VOTER_KIND = 0  # a kind; that of raters is 1
-
-
-class Pool(NamedTuple):
-    """All the state."""
-
-    weights: np.ndarray  # (LOGITS, n)
-    home: np.ndarray  # likewise: means of the priors
-    precision: np.ndarray  # (LOGITS, n, n), lower halves; or empty
-    factor: np.ndarray  # likewise: upper ones as `linmax.jit.blocks` has them; or empty
-    diagonal: np.ndarray  # (LOGITS, n); or empty
-    seen: np.ndarray  # int64 (n): 1 where a voter or rater has spoken
-    sums: np.ndarray  # (LOGITS, 2): of the weights of voters and of raters that have spoken
-    scales: np.ndarray  # (raters, 2): trials and sums of squares
-    mixture: np.ndarray  # (members,)
-    guesses: np.ndarray  # (members, 2): labels guessed and not
-    counts: np.ndarray  # int64: trials, voters and raters that have spoken, age of the factor, and how many coordinates
-    # there are before those of votes by how many are silent
-    silence: np.ndarray  # (3,): see `linmax.learners.votes.features`
-    sharpness: np.ndarray  # (LOGITS, 2): factors and their precisions
-
-
-PoolT = types.NamedTuple(
-    (Matrix, Matrix, Cube, Cube, Matrix, Indices, Matrix, Matrix, Vector, Matrix, Indices, Vector, Matrix), Pool
+# Precisions are full matrices over "square", of which the lower halves are stored, or diagonals over "line".
+FIELDS = (
+    CONFUSION_FIELDS
+    | AGREEMENT_FIELDS
+    | {
+        "blocks": Field((4,), merge="", dtype=np.int64),  # voters, raters, thresholds, voters by how many are silent
+        "signs": Field(("voter",), 1.0, ""),
+        "weights": Field((LOGITS, "coordinate"), merge=""),
+        "home": Field((LOGITS, "coordinate"), merge=""),  # means of the priors
+        "precision": Field((LOGITS, "square", "square"), merge=""),
+        "factor": Field((LOGITS, "factor"), merge=""),  # upper triangles as `linmax.jit.blocks` has them
+        "diagonal": Field((LOGITS, "line"), merge=""),
+        "seen": Field(("coordinate",), merge="", dtype=np.int64),  # 1 where a voter or rater was heard
+        "sums": Field((LOGITS, 2), merge=""),  # of the weights of voters and of raters that were heard
+        "scales": Field(("rater", 2)),  # trials and sums of squares
+        "mixture": Field((MEMBERS,), FIRST_SHARES, ""),
+        "guesses": Field((MEMBERS, 2), [GUESSES, OTHERS], ""),  # labels guessed and not
+        "counts": Field((5,), merge="", dtype=np.int64),
+        "silence": Field((3,)),  # see `linmax.learners.votes.features`
+        "sharpness": Field((LOGITS, 2), [1.0, SHARPNESS_PRIOR], ""),  # factors and their precisions
+        # workspace of one trial: its votes and scores, and its ratings as lists
+        "row": Field(("voter",), merge="", dtype=np.int32, saved=False),
+        "given": Field(("rater", "class"), merge="", saved=False),
+        "places": Field(("rating",), merge="", dtype=np.int32, saved=False),
+        "of": Field(("rating",), merge="", dtype=np.int32, saved=False),
+        "values": Field(("rating",), merge="", saved=False),
+        "ends": Field((3,), merge="", dtype=np.int64, saved=False),  # where the ratings of votes, scores and thresholds
+        # end; then the votes by how many are silent; then what voters confuse
+        "shares": Field((MEMBERS, "class"), merge="", saved=False),  # the members' probabilities without their guesses
+        "own": Field((LOGITS, "class"), merge="", saved=False),  # those of the logits before they are sharpened
+        "scores": Field(("class",), merge="", saved=False),
+        "mixed": Field(("class",), merge="", saved=False),
+        "vectors": Field((6, "longest"), merge="", saved=False),
+        "means": Field((LOGITS, "coordinate"), merge="", saved=False),  # 0 between trials
+        "chain": Field((2, "chain"), merge="", dtype=np.int64, saved=False),
+    }
 )
-
-
-class MixtureRoom(NamedTuple):
-    """Where a trial is worked out."""
-
-    store: Store  # of one trial
-    shares: np.ndarray  # (members, k): the probabilities that they give, without their guesses
-    own: np.ndarray  # (LOGITS, k): those of the logits before they are sharpened, from which they learn
-    scores: np.ndarray  # (k,)
-    vectors: np.ndarray  # (6, max(n, k)), where n is the size of a factor
-    means: np.ndarray  # (LOGITS, n): 0 between trials
-    ends: np.ndarray  # int64 (3,): where the ratings of the trial end: votes, scores and thresholds; then the votes by
-    # how many are silent; then what voters confuse
-    chain: np.ndarray  # int64 (2, max(k, ratings))
-
-
-RoomT = types.NamedTuple((StoreT, Matrix, Matrix, Vector, Matrix, Matrix, Indices, IntTable), MixtureRoom)
+PoolT = struct_of(FIELDS).numba_type
 
 
 @kernel()
-def write_all(
-    pool: Pool,
-    confusions: Confusions,
-    instances: Instances,
-    t: int,
-    known: int,
-    learn: bool,
-    room: MixtureRoom,
-) -> None:
-    """Write the ratings of instance t: as they are, by how many are silent, by what was named before."""
-    store, ends = room.store, room.ends
-    ends[0] = write_trial(instances, t, known, pool.scales, learn, store, room.scores)
-    ends[1] = write_silence(pool.silence, pool.seen, instances, t, known, pool.counts[NARROW], store, ends[0])
-    ends[2] = write_evidence(confusions, instances, t, known, CONFUSED, store, ends[1], room.scores)
+def write_ratings(pool: Any, known: int, counts: bool) -> None:
+    """Write the ratings of the trial: as they are, by how many are silent, by what was named before."""
+    ends = pool.ends
+    ends[0] = write_trial(pool, known, counts)
+    ends[1] = write_silence(pool, known, pool.counts[NARROW], ends[0])
+    ends[2] = write_evidence(pool, known, ends[1])
 
 
 @kernel()
-def newcomer(pool: Pool, m: int, kind: int) -> float:
-    """The weight that logit m gives to a voter (kind 0) or rater (1) who has not spoken yet."""
-    return (TRUST + pool.sums[m, kind]) / (1.0 + pool.counts[SPOKEN + kind])
+def newcomer(pool: Any, m: int, kind: int) -> float:
+    """Return the weight that logit m gives to a voter (kind 0) or rater (1) that was not heard yet."""
+    return (TRUST + pool.sums[m, kind]) / (1.0 + pool.counts[HEARD + kind])
 
 
 @kernel()
-def working(pool: Pool, m: int) -> bool:
-    """Whether member m takes part: the logit that agreement guides does once it tells anything."""
+def working(pool: Any, m: int) -> bool:
+    """Return whether member m takes part: the logit that agreement guides does once there is agreement."""
     return m != AGREED or pool.mixture[m] > 0.0
 
 
 @kernel()
-def first_weight(pool: Pool, agreement: Agreement, m: int, kind: int, place: int) -> float:
-    """The weight that logit m gives to a voter or rater who has not been heard with a label yet."""
-    usual = newcomer(pool, m, kind)
-    if m == AGREED and kind == VOTER_KIND:
-        return agreement.trust[0, place - VOTERS] + agreement.trust[1, place - VOTERS] * usual
-    return usual
+def first_weight(pool: Any, m: int, place: int) -> float:
+    """Return the weight that logit m gives to a voter or rater that was not heard with a label yet."""
+    voter = place - VOTERS
+    if voter >= pool.blocks[0]:
+        return newcomer(pool, m, 1)
+    usual = newcomer(pool, m, 0)
+    return pool.trust[0, voter] + pool.trust[1, voter] * usual if m == AGREED else usual
 
 
 @kernel()
-def welcome(pool: Pool, agreement: Agreement, instances: Instances, count: int, store: Store) -> None:
-    """Give their first weights to those of this trial who have not spoken before."""
-    voters = instances.signs.size
-    last = VOTERS + voters + instances.scores.shape[1]
-    joined, others = 0, 0
-    for j in range(count):
-        place = store.places[j]
-        if VOTERS <= place < last and not pool.seen[place]:
-            kind = 0 if place < VOTERS + voters else 1
-            if kind == 1 or instances.signs[place - VOTERS] == 1.0:
-                for m in range(LOGITS):
-                    if working(pool, m):
-                        pool.weights[m, place] = pool.home[m, place] = first_weight(pool, agreement, m, kind, place)
-                joined += kind == 0
-                others += kind == 1
-                pool.seen[place] = 1
-            else:
-                pool.seen[place] = 2
+def is_new(pool: Any, place: int) -> bool:
+    """Return whether a coordinate belongs to a voter or rater that was not heard yet; copies of voters do not count."""
+    voter = place - VOTERS
+    if not 0 <= voter < pool.blocks[0] + pool.blocks[1] or pool.seen[place]:
+        return False
+    return voter >= pool.blocks[0] or pool.signs[voter] == 1.0
+
+
+@kernel()
+def welcome(pool: Any) -> None:
+    """Give their first weights to those of this trial that were not heard before."""
+    places, seen, sums, voters = pool.places, pool.seen, pool.sums, VOTERS + pool.blocks[0]
+    joined, others, last = 0, 0, voters + pool.blocks[1]
+    for j in range(pool.ends[0]):
+        place = places[j]
+        if is_new(pool, place):
+            for m in range(LOGITS):
+                if working(pool, m):
+                    pool.weights[m, place] = pool.home[m, place] = first_weight(pool, m, place)
+            joined += place < voters
+            others += place >= voters
+            seen[place] = 1
+        elif VOTERS <= place < last and not seen[place]:
+            seen[place] = 2
     if joined + others:
         for m in range(LOGITS):
-            pool.sums[m, 0] += joined * newcomer(pool, m, 0)
-            pool.sums[m, 1] += others * newcomer(pool, m, 1)
-        pool.counts[SPOKEN] += joined
-        pool.counts[SPOKEN + 1] += others
+            sums[m, 0] += joined * newcomer(pool, m, 0)
+            sums[m, 1] += others * newcomer(pool, m, 1)
+        pool.counts[HEARD] += joined
+        pool.counts[HEARD + 1] += others
 
 
 @kernel()
-def score(
-    pool: Pool, agreement: Agreement, m: int, instances: Instances, count: int, store: Store, scores: np.ndarray
-) -> None:
-    """The scores that logit m gives, whoever speaks."""
-    rate(store, 0, count, pool.weights[m], scores)
-    voters = instances.signs.size
-    last = VOTERS + voters + instances.scores.shape[1]
-    for j in range(count):
-        place = store.places[j]
-        if VOTERS <= place < last and not pool.seen[place]:
-            kind = 0 if place < VOTERS + voters else 1
-            if kind == 1 or instances.signs[place - VOTERS] == 1.0:
-                scores[store.of[j]] += first_weight(pool, agreement, m, kind, place) * store.values[j]
-
-
-@kernel()
-def predict(
-    pool: Pool,
-    agreement: Agreement,
-    instances: Instances,
-    known: int,
-    given: np.ndarray,
-    room: MixtureRoom,
-    mixed: np.ndarray,
-) -> None:
-    """Probabilities of the classes: of each member, without its guesses, and of the mixture."""
-    members = pool.mixture.size
+def predict(pool: Any, given: np.ndarray, known: int) -> None:
+    """Write the probabilities of the classes: of each member, without its guesses, and of the mixture."""
+    mixed, scores, places, of, values = pool.mixed, pool.scores, pool.places, pool.of, pool.values
     for c in range(known):
         mixed[c] = 0.0
-    for m in range(members):
+    for m in range(MEMBERS):
         if not working(pool, m):
             continue
-        shares = room.shares[m]
+        shares, guesses = pool.shares[m], pool.guesses[m]
         if m < LOGITS:
-            score(pool, agreement, m, instances, room.ends[INFORMED[m]], room.store, room.scores)
-            to_shares(room.scores, known, room.own[m])
-            factor = factor_of(pool.sharpness[m], pool.counts[TRIALS])
-            sharpen(factor, room.scores, room.own[m], known, shares)
+            count, own = pool.ends[INFORMED[m]], pool.own[m]
+            rate(pool, 0, count, pool.weights[m], scores)
+            for j in range(count):
+                if is_new(pool, places[j]):
+                    scores[of[j]] += first_weight(pool, m, places[j]) * values[j]
+            to_shares(scores, known, own)
+            sharpen(factor_of(pool.sharpness[m], pool.counts[TRIALS]), scores, own, known, shares)
         else:
-            to_shares(given[m - LOGITS], known, shares)
-        guess = pool.guesses[m, 0] / (pool.guesses[m, 0] + pool.guesses[m, 1])
+            to_shares(given, known, shares)
+        guess = guesses[0] / (guesses[0] + guesses[1])
         for c in range(known):
             mixed[c] += pool.mixture[m] * ((1.0 - guess) * shares[c] + guess / known)
 
 
 @kernel()
-def weigh_members(pool: Pool, label: int, known: int, room: MixtureRoom) -> None:
+def weigh_members(pool: Any, label: int, known: int) -> None:
     """Weigh the members by the probability that they gave to the label, and sharpen those of the logits."""
-    members, shares, total, count = pool.mixture.size, room.shares, 0.0, 0
-    for m in range(members):
+    mixture, shares, total, count = pool.mixture, pool.shares, 0.0, 0
+    for m in range(MEMBERS):
         if not working(pool, m):
             continue
         count += 1
         guesses = pool.guesses[m]
         guess = guesses[0] / (guesses[0] + guesses[1])
-        pool.mixture[m] *= max(LEAST_PROBABILITY, (1.0 - guess) * shares[m, label] + guess / known)
-        total += pool.mixture[m]
+        mixture[m] *= max(LEAST_PROBABILITY, (1.0 - guess) * shares[m, label] + guess / known)
+        total += mixture[m]
         sure = trust(shares[m, label], guess, known)
         guesses[0] += 1.0 - sure
         guesses[1] += sure
         if m < LOGITS:
-            learn_sharpness(pool.sharpness[m], room.own[m], known, label, sure)
-    for m in range(members):
+            learn_sharpness(pool.sharpness[m], pool.own[m], known, label, sure)
+    for m in range(MEMBERS):
         if working(pool, m):
-            pool.mixture[m] = (1.0 - RATE) * pool.mixture[m] / total + RATE / count
+            mixture[m] = (1.0 - RATE) * mixture[m] / total + RATE / count
+
+
+@kernel(int64(PoolT, int64, int64))
+def learn_diagonal(pool: Any, known: int, label: int) -> int:
+    """One step of each logit by diagonals. Called by address: few have so many voters, and it takes long to compile."""
+    seen, sums, active, middle = pool.seen, pool.sums, pool.chain[0], VOTERS + pool.blocks[0]
+    last = middle + pool.blocks[1]
+    for m in range(LOGITS):
+        if working(pool, m):
+            count = step_by_diagonal(pool, m, pool.ends[INFORMED[m]], known, label, RIDGE[m], MEMORIES[m])
+            for a in range(count):
+                place = active[a]
+                if VOTERS <= place < last and seen[place] == 1:
+                    sums[m, 0 if place < middle else 1] += pool.vectors[3, place]
+    return 0
 
 
 @kernel()
-def add_up(pool: Pool, m: int, middle: int, last: int) -> None:
-    """The sums of the weights that logit m gives to the voters, up to ``middle``, and to the raters, up to ``last``."""
-    for kind in range(2):
-        total = 0.0
-        for i in range(VOTERS if kind == 0 else middle, middle if kind == 0 else last):
-            if pool.seen[i] == 1:
-                total += pool.weights[m, i]
-        pool.sums[m, kind] = total
-
-
-@kernel()
-def learn_trial(pool: Pool, instances: Instances, known: int, label: int, room: MixtureRoom, diagonal: int) -> None:
-    """One step of each logit; ``diagonal`` is the address of `step_by_diagonal`, needed without precisions in full."""
-    age, narrow = pool.counts[AGE], pool.counts[NARROW]
+def learn_matrices(pool: Any, known: int, label: int) -> None:
+    """One step of each logit by full matrices."""
+    age, narrow, logits = pool.counts[AGE], pool.counts[NARROW], LOGITS if working(pool, AGREED) else AGREED
     wide = pool.weights.shape[1] if silence_varies(pool.silence) else narrow
-    pool.counts[AGE] += 1
-    first, middle = VOTERS, VOTERS + instances.signs.size
-    last = middle + instances.scores.shape[1]
-    full, working_logits = pool.precision.shape[1] > 0, LOGITS if working(pool, AGREED) else AGREED
-    if full:
-        for m in range(working_logits):
-            if MEMORIES[m] < 1.0:
-                forget(MEMORIES[m], RIDGE[m], pool.precision[m, : wide if INFORMED[m] else narrow])
-        curve_together(
-            room.store, room.ends, known, room.own, INFORMED, room.means[:working_logits], room.chain,
-            pool.precision,
-        )  # fmt: skip
-    for m in range(working_logits):
-        size, count = wide if INFORMED[m] else narrow, room.ends[INFORMED[m]]
-        if full:
-            step_by_matrix(
-                room.store, count, label, room.own[m], (1.0 - MEMORIES[m]) * RIDGE[m], pool.home[m],
-                pool.weights[m, :size], pool.precision[m, :size], pool.factor[m], age % (1 + (size - 1) // OFTEN) == 0,
-                room.vectors,
-            )  # fmt: skip
-            add_up(pool, m, middle, last)
-        else:
-            spoke = call_diagonal(
-                diagonal, room.store, count, known, label, room.own[m], RIDGE[m], MEMORIES[m], pool.home[m],
-                pool.weights[m], pool.diagonal[m], room.vectors, room.chain[0],
-            )  # fmt: skip
-            for a in range(spoke):
-                place = room.chain[0, a]
-                if first <= place < last and pool.seen[place] == 1:
-                    pool.sums[m, 0 if place < middle else 1] += room.vectors[3, place]
+    middle = VOTERS + pool.blocks[0]
+    last = middle + pool.blocks[1]
+    for m in range(logits):
+        if MEMORIES[m] < 1.0:
+            forget(MEMORIES[m], RIDGE[m], pool.precision[m, : wide if INFORMED[m] else narrow])
+    curve_together(pool, known, logits, INFORMED)
+    for m in range(logits):
+        size, drawn = wide if INFORMED[m] else narrow, (1.0 - MEMORIES[m]) * RIDGE[m]
+        fresh = age % (1 + (size - 1) // OFTEN) == 0
+        step_by_matrix(pool, m, pool.ends[INFORMED[m]], label, drawn, size, fresh)
+        weights, sums = pool.weights[m], pool.sums[m]
+        sums[0] = sums[1] = 0.0
+        for i in range(VOTERS, last):
+            if pool.seen[i] == 1:
+                sums[0 if i < middle else 1] += weights[i]
 
 
-@kernel(
-    int64(
-        InstancesT,
-        Labels,
-        int64,
-        int64,
-        int64,
-        Indices,
-        PoolT,
-        AgreementT,
-        ConfusionsT,
-        RoomT,
-        Cube,
-        int64,
-        boolean,
-        Labels,
-        Matrix,
-    )
-)
+@kernel(int64(PoolT, int32[:, ::1], Cube, Labels, int64, Indices, Matrix, int64, boolean, Labels, Matrix))
 def play_votes(
-    instances: Instances,
+    pool: Any,
+    votes: np.ndarray,
+    scores: np.ndarray,
     labels: np.ndarray,
     begin: int,
-    end: int,
-    origin: int,
     shape: np.ndarray,
-    pool: Pool,
-    agreement: Agreement,
-    confusions: Confusions,
-    room: MixtureRoom,
     given: np.ndarray,
     diagonal: int,
     learn: bool,
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> int:
-    """Trials begin..end; ``given`` (trials, members, k) are the scores of the members from elsewhere.
+    """Play trials from ``begin`` on; ``given`` (trials, k) are the scores of the refitted softmax.
 
-    ``diagonal`` is the address of `step_by_diagonal`, needed to learn without precisions in full.
+    ``diagonal`` is the entry of `learn_diagonal`, needed to learn without precisions in full.
 
-    ``table`` receives the logarithms of the mixed probabilities. It, what is given and the predictions are indexed from
-    ``origin``. A label below 0 is none: voters are compared. Returns where it stopped: when trust is to be fitted.
+    ``table`` receives the logarithms of the mixed probabilities. A label below 0 is none: voters are compared. Return
+    where it stopped: when trust is to be fitted.
     """
-    for t in range(begin, end):
-        mixed, known = table[t - origin], shape[KNOWN]
-        labelled = learn and labels[t] >= 0
-        fresh_label = labelled and labels[t] >= known
-        # with a new class the prediction comes first; the rest of the trial knows it
-        write_all(pool, confusions, instances, t, known, labelled and not fresh_label, room)
-        if known:
-            predict(pool, agreement, instances, known, given[t - origin], room, mixed)
-        for c in range(known):
-            mixed[c] = math.log(mixed[c])
-        predictions[t - origin] = top_two(mixed, shape)[0]
-        if not labelled:
-            if learn and agreement.numbers.size:
-                note_row(agreement, instances, t, known, room.chain[0])
-                if agreement.numbers[ROWS] >= agreement.numbers[DUE]:
+    row, raters, mixed, seen = pool.row, pool.given, pool.mixed, pool.seen
+    for t in range(begin, predictions.size):
+        for i in range(row.size):
+            row[i] = votes[t, i]
+        for i in range(raters.shape[0]):
+            for c in range(min(raters.shape[1], scores.shape[2])):
+                raters[i, c] = scores[t, i, c]
+        label = labels[t] if learn else -1
+        answered = False
+        while True:  # with a new class the prediction comes first; the rest of the trial knows it
+            known = shape[KNOWN]
+            write_ratings(pool, known, 0 <= label < known)
+            if known:
+                predict(pool, given[t], known)
+            if not answered:
+                for c in range(known):
+                    table[t, c] = math.log(mixed[c])
+                predictions[t] = top_two(table[t], shape)[0]
+                answered = True
+            if label < known:
+                break
+            shape[KNOWN] = label + 1
+        if label < 0:
+            if learn and pool.habits.shape[1]:
+                note_row(pool, known)
+                if pool.numbers[ROWS] >= pool.numbers[DUE]:
                     return t + 1
             continue
-        if fresh_label:
-            known = shape[KNOWN] = labels[t] + 1
-            write_all(pool, confusions, instances, t, known, True, room)
-            predict(pool, agreement, instances, known, given[t - origin], room, room.vectors[5])
-        welcome(pool, agreement, instances, room.ends[0], room.store)
-        weigh_members(pool, labels[t], known, room)
-        learn_trial(pool, instances, known, labels[t], room, diagonal)
-        note_trial(confusions, instances, t, known, labels[t])
-        if note_silence(pool.silence, pool.seen, instances, t) and pool.counts[NARROW] < pool.seen.size:
+        welcome(pool)
+        weigh_members(pool, label, known)
+        if pool.precision.shape[1]:
+            learn_matrices(pool, known, label)
+        else:
+            act(diagonal, pool, known, label)
+        pool.counts[AGE] += 1
+        note_trial(pool, known, label)
+        if note_silence(pool) and pool.counts[NARROW] < seen.size:
             pool.counts[AGE] = 0  # some factors become larger
         pool.counts[TRIALS] += 1
-    return end
-
-
-GUESSES, OTHERS = 1.0, 9.0  # labels taken to have been seen, guessed and not, before the first
-
-
-POOL_FIELDS = {  # but for the precisions, which are matrices or diagonals
-    "weights": Field((LOGITS, "coordinate")),
-    "home": Field((LOGITS, "coordinate")),
-    "seen": Field(("coordinate",), dtype=np.int64),
-    "sums": Field((LOGITS, 2)),
-    "scales": Field(("rater", 2)),
-    "guesses": Field((FIRST_SHARES.size, 2), [GUESSES, OTHERS]),
-    "silence": Field((3,)),
-    "sharpness": Field((LOGITS, 2)),
-}
-
-
-def new_pool() -> Pool:
-    """Before the first trial: no voters and no raters."""
-    precision = RIDGE[:, None, None] * np.eye(VOTERS)
-    return Pool(
-        weights=np.tile(OUTSET, (LOGITS, 1)),
-        home=np.tile(OUTSET, (LOGITS, 1)),
-        precision=precision,
-        factor=no_factors(precision),
-        diagonal=np.zeros((LOGITS, 0)),
-        seen=np.zeros(VOTERS, np.int64),
-        sums=np.zeros((LOGITS, 2)),
-        scales=np.zeros((0, 2)),
-        mixture=FIRST_SHARES.copy(),
-        guesses=np.tile([GUESSES, OTHERS], (FIRST_SHARES.size, 1)),
-        counts=np.array([0, 0, 0, 0, VOTERS]),
-        silence=np.zeros(3),
-        sharpness=new_sharpness(LOGITS),
-    )
-
-
-def spread_out(array: np.ndarray, places: np.ndarray, size: int) -> np.ndarray:
-    """An array whose last axis has ``size`` coordinates: its own at these places, 0 elsewhere."""
-    new = np.zeros((*array.shape[:-1], size), array.dtype)
-    new[..., places] = array
-    return new
+    return predictions.size
 
 
 def has_matrices(size: int) -> bool:
-    """Whether the precisions over so many coordinates are full matrices, and voters are compared with each other."""
+    """Return whether precisions over this many coordinates are full matrices, and voters are compared."""
     return size <= FULL_PRECISION
 
 
-def silent_block(voters: int, others: int) -> int:
-    """How many coordinates votes have by how many are silent: as many as voters, or none where that would be too many.
-
-    Examples
-    --------
-    >>> silent_block(20, 10), silent_block(200, 10)
-    (20, 0)
-    """
-    return voters if has_matrices(VOTERS + 2 * voters + others) else 0
-
-
-def blocks_of(instances: Instances, k: int) -> np.ndarray:
-    """How many voters, raters and thresholds there are, and voters by how many are silent."""
-    voters, raters, thresholds = instances.signs.size, instances.scores.shape[1], k if instances.constant else 0
-    return np.array([voters, raters, thresholds, silent_block(voters, raters + thresholds)])
-
-
-def narrowed(pool: Pool) -> Pool:
-    """The pool without the coordinates of votes by how many are silent."""
-    narrow = int(pool.counts[NARROW])
-    return pool._replace(
-        weights=pool.weights[:, :narrow],
-        home=pool.home[:, :narrow],
-        precision=pool.precision[:, :narrow, :narrow],
-        diagonal=pool.diagonal[:, :narrow],
-        seen=pool.seen[:narrow],
-    )
-
-
-def blocked(size: int) -> int:
-    """The size of a factor of a matrix of this size: the next multiple of that of a block.
-
-    Examples
-    --------
-    >>> [blocked(size) for size in (3, 4, 5)]
-    [4, 4, 8]
-    """
-    return -(-size // SIDE) * SIDE
-
-
-def no_factors(precision: np.ndarray) -> np.ndarray:
-    """Room for the factors of these precisions."""
-    size = blocked(precision.shape[1])
-    return np.zeros((LOGITS, size, size))
-
-
-def no_information(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Precisions over so many coordinates of which nothing is known: full matrices or diagonals, and none of the other.
-
-    Examples
-    --------
-    >>> [array.shape for array in no_information(10)]
-    [(5, 10, 10), (5, 0)]
-    """
-    if has_matrices(size):
-        return RIDGE[:, None, None] * np.eye(size), np.zeros((LOGITS, 0))
-    return np.zeros((LOGITS, 0, 0)), np.tile(RIDGE[:, None], size)
-
-
-def spread_pool(pool: Pool, places: np.ndarray, size: int, narrow: int, raters: np.ndarray, count: int) -> Pool:
-    """The pool over ``size`` coordinates and ``count`` raters; what it has is at these places among them.
-
-    From ``narrow`` on they are those of votes by how many are silent.
-    """
-    precision, diagonal = no_information(size)
-    mixture = pool.mixture.copy()
-    if precision.size:
-        for mine, own in zip(precision, pool.precision, strict=True):
-            whole = np.tril(own) + np.tril(own, -1).T
-            mine[np.ix_(places, places)] = whole
-            mine[:] = np.tril(mine)
-    else:
-        full = pool.precision.size > 0
-        diagonal[:, places] = np.diagonal(pool.precision, axis1=1, axis2=2) if full else pool.diagonal
-        if mixture[AGREED] > 0.0:  # so many voters are not compared
-            mixture[AGREED] = 0.0
-            mixture /= mixture.sum()
-    counts = pool.counts.copy()
-    counts[[AGE, NARROW]] = 0, narrow
-    sizes, axes = {"coordinate": size, "rater": count}, {"coordinate": places, "rater": raters}
-    return pool._replace(
-        **grown(POOL_FIELDS, pool, sizes, axes),
-        precision=precision,
-        factor=no_factors(precision),
-        diagonal=diagonal,
-        mixture=mixture,
-        counts=counts,
-    )
-
-
-class PoolPart(NamedTuple):
-    """A pool that learned apart, the places of its coordinates in the mixture, and how its scores have to be scaled."""
-
-    running: RunningVotes
-    pool: Pool  # its own, without votes by how many are silent if the mixture has none
-    places: np.ndarray
-    voters: np.ndarray
-    raters: np.ndarray
-    classes: np.ndarray
-    units: np.ndarray  # of its coordinates, in those of the mixture; 1 but for raters
-
-    @property
-    def trials(self) -> int:
-        """Trials learned."""
-        return int(self.pool.counts[TRIALS])
-
-    @property
-    def rows(self) -> int:
-        """Trials learned, and rows without a label: in which voters were compared."""
-        agreement = self.running.agreement
-        return self.trials + (round(float(agreement.numbers[ROWS])) if agreement.numbers.size else 0)
-
-    @property
-    def guided(self) -> bool:
-        """Whether agreement guides a logit."""
-        return bool(self.pool.mixture[AGREED] > 0.0)
-
-
 class Blocks(NamedTuple):
-    """How many voters, raters, thresholds, and voters by how many are silent, the mixture has."""
+    """Numbers of voters, raters, thresholds, and voters by how many are silent."""
 
     voters: int
     raters: int
@@ -650,302 +392,102 @@ class Blocks(NamedTuple):
         return self.size - self.silent
 
 
-def remembered(trials: int, kept: float) -> float:
-    """c(T): how many trials the information after so many is that of."""
-    return float(trials) if kept == 1.0 else (1.0 - kept**trials) / (1.0 - kept)
+def blocks_of(voters: int, raters: int, thresholds: int) -> Blocks:
+    """Return the blocks of coordinates; votes by how many are silent have some unless these would be too many.
+
+    Examples
+    --------
+    >>> blocks_of(20, 10, 0).silent, blocks_of(200, 10, 0).silent
+    (20, 0)
+    """
+    blocks = Blocks(voters, raters, thresholds, voters)
+    return blocks if has_matrices(blocks.size) else blocks._replace(silent=0)
 
 
-def of_logits(part: PoolPart, array: np.ndarray) -> np.ndarray:
-    """What a part has of its logits: the one that agreement guides is the steady one where it has told nothing yet."""
-    found = array.copy()
-    if not part.guided:
-        found[AGREED] = found[STEADY]
-    return found
+class Place(NamedTuple):
+    """A pool, the blocks of another, and where its voters, raters and classes are among those of the other."""
 
+    running: RunningVotes
+    blocks: Blocks
+    voters: np.ndarray
+    raters: np.ndarray
+    classes: np.ndarray
 
-def _counted(parts: Sequence[PoolPart], base: PoolPart | None, kept: float) -> list[tuple[PoolPart, float]]:
-    """How often what each part has counted is taken, and what the base has; forgotten as logits forget."""
-    before = 0 if base is None else base.trials
-    fresh = [part.trials - before for part in parts]
-    total = sum(fresh)
-    # of the only one that learned, all counts for what it did, to the last bit
-    times = [
-        remembered(total, kept) * count / total / remembered(count, kept) if 0 < count < total else float(count > 0)
-        for count in fresh
-    ]
-    counted = list(zip(parts, times, strict=True))
-    if base is not None:
-        old = sum(often * kept**count for often, count in zip(times, fresh, strict=True))
-        counted.append((base, kept**total - old))
-    return counted
+    @classmethod
+    def of(cls, part: Placement, blocks: Blocks) -> Place:
+        """Return the place of a part of a mixture that has these blocks."""
+        return cls(part.state, blocks, part.voters, part.raters, part.classes)
 
+    @property
+    def coordinates(self) -> np.ndarray:
+        """Where its coordinates are; last come those of votes by how many are silent, unless the other has none."""
+        own_voters, own_raters, own_thresholds, own_silent = self.running.blocks.tolist()
+        blocks = self.blocks
+        return np.concatenate([
+            np.arange(VOTERS),
+            VOTERS + self.voters[:own_voters],
+            VOTERS + blocks.voters + self.raters[:own_raters],
+            VOTERS + blocks.voters + blocks.raters + self.classes[:own_thresholds],
+            blocks.narrow + self.voters[: min(own_silent, blocks.silent)],
+        ]).astype(np.int64)  # fmt: skip
 
-def mixed_sharpness(parts: Sequence[PoolPart], base: PoolPart | None) -> np.ndarray:
-    """The factors of the logits, by the information about them, as weights are mixed."""
-    return join_sharpness(
-        [(of_logits(part, part.pool.sharpness), often) for part, often in _counted(parts, base, SHARPNESS_KEPT)]
-    )
+    @property
+    def softmax(self) -> PlacedSoftmax:
+        """Its refitted softmax."""
+        narrow = int(self.running.counts[NARROW])
+        return PlacedSoftmax(self.running.refitted, self.coordinates[VOTERS:narrow] - VOTERS)
 
+    @property
+    def axes(self) -> dict[str, np.ndarray]:
+        """The same by axis."""
+        voters, coordinates = self.voters[: int(self.running.blocks[0])], self.coordinates
+        return {
+            "voter": voters, "counted": voters, "compared": voters, "rater": self.raters,
+            "class": self.classes, "voted class": self.classes, "coordinate": coordinates,
+            "square": coordinates, "line": coordinates, "factor": coordinates[:0],
+        }  # fmt: skip
 
-def mixed_members(parts: Sequence[PoolPart], shares: np.ndarray, full: bool) -> np.ndarray:
-    """The weights of the members: their logarithms mixed; that of the guided logit by its odds, where there is one."""
-    others = np.arange(FIRST_SHARES.size) != AGREED
-    logs = sum(share * np.log(part.running.pool.mixture[others]) for part, share in zip(parts, shares, strict=True))
-    mixture = np.zeros(FIRST_SHARES.size)
-    mixture[others] = np.exp(logs - np.max(logs))
-    mixture /= mixture.sum()
-    guided = [
-        (part.running.pool.mixture[AGREED], share) for part, share in zip(parts, shares, strict=True) if part.guided
-    ]
-    if guided and full:
-        weights, portions = np.array(guided).T
-        mixture[AGREED] = np.exp(portions @ np.log(weights / (1.0 - weights)) / portions.sum())
-        mixture /= mixture.sum()
-    return mixture
+    @property
+    def trials(self) -> int:
+        """Trials learned."""
+        return int(self.running.counts[TRIALS])
 
+    @property
+    def rows(self) -> int:
+        """Trials learned, and rows without a label in which voters were compared."""
+        return self.trials + (round(float(self.running.numbers[ROWS])) if self.running.compares else 0)
 
-def mixed_guesses(parts: Sequence[PoolPart], base: PoolPart | None) -> np.ndarray:
-    """Labels guessed and not, as each member saw it, added up."""
-    first = np.tile([GUESSES, OTHERS], (FIRST_SHARES.size, 1)) if base is None else _guessed(base)
-    return np.asarray(first + sum(_guessed(part) - first for part in parts))
+    @property
+    def guided(self) -> bool:
+        """Whether agreement guides a logit."""
+        return bool(self.running.mixture[AGREED] > 0.0)
 
-
-def _guessed(part: PoolPart) -> np.ndarray:
-    return of_logits(part, part.running.pool.guesses)
-
-
-def mixed_agreement(mixture: Mixture, parts: Sequence[PoolPart], blocks: Blocks) -> Agreement:
-    """How voters agreed, in all rows without a label."""
-    compared = mixture.of(lambda state: state.agreement if state.agreement.numbers.size else None)
-    if not has_matrices(blocks.size) or not compared.parts:
-        return no_agreement()
-    sizes = {"voter": blocks.voters, "class": mixture.k}
-    new = grow_agreement(no_agreement(), sizes)._replace(
-        **merged(AGREEMENT_FIELDS, compared, sizes, lambda part: {"voter": part.voters, "class": part.classes})
-    )
-    new.numbers[ROWS] = max(0.0, sum(sign * float(part.state.numbers[ROWS]) for part, sign in compared.counted))
-    guided = [
-        (*part.running.agreement.numbers[[CREDIT, LIMIT]], share)
-        for part, share in zip(parts, mixture.shares, strict=True)
-        if part.guided
-    ]
-    if guided:
-        credit, limit, portions = np.array(guided).T
-        new.numbers[[CREDIT, LIMIT]] = portions @ credit / portions.sum(), portions @ limit / portions.sum()
-        new.numbers[DUE] = new.numbers[ROWS]
-    return new
-
-
-FAINTEST = 1e-9  # information, for each trial, of a coordinate that has spoken and told nothing
-
-
-def mix_pools(target: RunningVotes, mixture: Mixture) -> None:
-    """Write the mixture over ``target``, which has learned nothing."""
-    everyone = [*mixture.parts, *([] if mixture.base is None else [mixture.base])]
-    voters = 1 + max((int(part.voters.max(initial=-1)) for part in everyone), default=-1)
-    raters = 1 + max((int(part.raters.max(initial=-1)) for part in everyone), default=-1)
-    thresholds = mixture.k if any(part.state.blocks[2] for part in everyone) else 0
-    blocks = Blocks(voters, raters, thresholds, silent_block(voters, raters + thresholds))
-    target.blocks, target.room = np.array(blocks, np.int64), None
-    target.signs = np.ones(blocks.voters)
-    for part in everyone:
-        target.signs[part.voters[: part.state.signs.size]] = part.state.signs
-    counted = merged(
-        {name: POOL_FIELDS[name] for name in ("scales", "silence")}, mixture.of(lambda state: state.pool),
-        {"rater": blocks.raters}, lambda part: {"rater": part.raters},
-    )  # fmt: skip
-    scales = counted["scales"]
-    parts, shares = [_placed(part, blocks, scales) for part in mixture.parts], mixture.shares
-    base = None if mixture.base is None else _placed(mixture.base, blocks, scales)
-    target.confusions = merge_confusions(mixture.of(lambda state: state.confusions), blocks.voters)
-    learned = [part for part in parts if part.rows > (0 if base is None else base.rows)]
-    if len(learned) <= 1:
-        _take(target, (learned or parts)[0], blocks, mixture.k)
-        return
-    target.refitted = mix_softmaxes(
-        [_softmax(part) for part in parts], None if base is None else _softmax(base), blocks.narrow - VOTERS
-    )
-    target.pool = _mixed(parts, shares, base, blocks, **counted)
-    target.agreement = mixed_agreement(mixture, parts, blocks)
-    numbers = target.agreement.numbers
-    if numbers.size and mixture.known >= 2 and (numbers[LIMIT] or numbers[ROWS] >= numbers[DUE]):
-        target.follow_agreement(mixture.known)
-
-
-def _placed(part: Placement, blocks: Blocks, scales: np.ndarray) -> PoolPart:
-    running: RunningVotes = part.state
-    own_voters, own_raters, own_thresholds, own_silent = running.blocks.tolist()
-    voters, raters, classes = part.voters[:own_voters], part.raters[:own_raters], part.classes[:own_thresholds]
-    places = np.concatenate(
-        [np.arange(VOTERS), VOTERS + voters, VOTERS + blocks.voters + raters,
-         VOTERS + blocks.voters + blocks.raters + classes, blocks.narrow + voters[: min(own_silent, blocks.silent)]]
-    ).astype(np.int64)  # fmt: skip
-    units = np.ones(places.size)
-    own, all_of = running.pool.scales[:own_raters], scales[raters]
-    told = (own[:, 1] > 0.0) & (all_of[:, 1] > 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = np.sqrt(own[:, 1] / own[:, 0]) / np.sqrt(all_of[:, 1] / all_of[:, 0])
-    units[VOTERS + own_voters : VOTERS + own_voters + own_raters] = np.where(told, sizes, 1.0)
-    pool = running.pool if blocks.silent else narrowed(running.pool)
-    return PoolPart(running, pool, places, voters, raters, part.classes, units)
-
-
-def _softmax(part: PoolPart) -> PlacedSoftmax:
-    return PlacedSoftmax(part.running.refitted, part.places[VOTERS : part.pool.counts[NARROW]] - VOTERS)
-
-
-def _take(target: RunningVotes, part: PoolPart, blocks: Blocks, k: int) -> None:
-    """The only one that learned anything, bit for bit."""
-    own = part.running
-    target.refitted = moved_to(_softmax(part), blocks.narrow - VOTERS)
-    target.pool = spread_pool(part.pool, part.places, blocks.size, blocks.narrow, part.raters, blocks.raters)
-    target.agreement = no_agreement()
-    if own.agreement.numbers.size and target.pool.precision.size:
-        sizes = {"voter": blocks.voters, "class": k}
-        target.agreement = grow_agreement(own.agreement, sizes, {"voter": part.voters, "class": part.classes})
-
-
-# -- logits -------------------------------------------------------------------------------------------------------
-
-
-class LogitEvidence(NamedTuple):
-    """What a logit has learned from its trials, over the coordinates of the mixture."""
-
-    information: np.ndarray  # (n, n), or (n,) where it is a diagonal
-    pull: np.ndarray
-    home: np.ndarray
-    trials: int
-
-    def faded(self, factor: float) -> LogitEvidence:
-        """The same, so much of it."""
-        return self._replace(information=factor * self.information, pull=factor * self.pull)
-
-
-def _learned(part: PoolPart, m: int, size: int) -> LogitEvidence:
-    """The information of logit m; the one that agreement guides is the steady one where it has told nothing yet."""
-    pool = part.pool
-    m = STEADY if m == AGREED and not part.guided else m
-    weights, home = pool.weights[m] / part.units, pool.home[m] / part.units
-    if pool.precision.size:
-        own = symmetric(pool.precision[m]) - RIDGE[m] * np.eye(len(part.units))
-        own *= np.outer(part.units, part.units)
-    else:
-        own = (pool.diagonal[m] - RIDGE[m]) * part.units**2
-    full = has_matrices(size)
-    if not full and own.ndim == 2:
-        own = np.diag(own)
-    pull = (own @ weights if own.ndim == 2 else own * weights) + RIDGE[m] * (weights - home)
-    if not full:
-        information = spread_out(own, part.places, size)
-    else:
-        information = np.zeros((size, size))
-        information[np.ix_(part.places, part.places)] = own
-    return LogitEvidence(
-        information, spread_out(pull, part.places, size), spread_out(home, part.places, size), part.trials
-    )
-
-
-def _joined(parts: Sequence[LogitEvidence], base: LogitEvidence | None, kept: float, seen: np.ndarray) -> LogitEvidence:
-    """What they have learned together; ``seen`` tells which part knows which coordinate."""
-    before = 0 if base is None else base.trials
-    total = sum(part.trials - before for part in parts)
-    information, pull = np.zeros_like(parts[0].information), np.zeros_like(parts[0].pull)
-    home, told = np.zeros_like(pull), np.zeros_like(pull)
-    for place, part in enumerate(parts):
-        fresh = part.trials - before
-        if fresh <= 0:
-            continue
-        share = remembered(total, kept) * fresh / total / remembered(fresh, kept)
-        new = part.faded(share)
-        if base is not None:
-            old = base.faded(share * kept**fresh)
-            new = new._replace(information=new.information - old.information, pull=new.pull - old.pull)
-        information += new.information
-        pull += new.pull
-        # a coordinate that spoke and told nothing counts for next to nothing, so that its prior mean is not lost
-        weight = np.where(seen[place], np.maximum(_diagonal(new.information), FAINTEST * fresh), 0.0)
-        home += weight * part.home
-        told += weight
-    if base is not None:
-        rest = base.faded(kept**total)
-        information += rest.information
-        pull += rest.pull
-        home += FAINTEST * base.home
-        told += FAINTEST * (base.home != 0.0)
-    home = np.divide(home, told, out=home, where=told > 0.0)
-    home[:VOTERS] = np.where(told[:VOTERS] > 0.0, home[:VOTERS], OUTSET)
-    return LogitEvidence(information, pull, home, before + total)
-
-
-def _diagonal(information: np.ndarray) -> np.ndarray:
-    return np.diag(information) if information.ndim == 2 else information
-
-
-def _mixed(
-    parts: Sequence[PoolPart],
-    shares: np.ndarray,
-    base: PoolPart | None,
-    blocks: Blocks,
-    scales: np.ndarray,
-    silence: np.ndarray,
-) -> Pool:
-    """The pool of the mixture, with the logit that agreement guides where it guided those of the parts, on average."""
-    size = blocks.size
-    precision, diagonal = no_information(size)
-    everyone = [*parts, *([] if base is None else [base])]
-    seen = np.array([spread_out(part.pool.seen, part.places, size) for part in parts]).max(axis=0)
-    spoke = np.array([spread_out(part.pool.seen, part.places, size) == 1 for part in parts])
-    spoke[:, :VOTERS], spoke[:, VOTERS + blocks.voters + blocks.raters :] = True, True
-    weights, home = np.zeros((LOGITS, size)), np.zeros((LOGITS, size))
-    for m in range(LOGITS):
-        learned = [_learned(part, m, size) for part in everyone]
-        found = _joined(learned[: len(parts)], None if base is None else learned[-1], float(MEMORIES[m]), spoke)
-        home[m] = found.home
-        right = found.pull + RIDGE[m] * found.home
-        if precision.size:
-            precision[m] += found.information
-            with one_blas_thread():
-                weights[m] = np.linalg.solve(precision[m], right)
-        else:
-            diagonal[m] += found.information
-            weights[m] = right / diagonal[m]
-    counts = np.array([0, 0, 0, 0, blocks.narrow])
-    sums = np.zeros((LOGITS, 2))
-    experts = [slice(VOTERS, VOTERS + blocks.voters), slice(VOTERS + blocks.voters, VOTERS + sum(blocks[:2]))]
-    for kind, block in enumerate(experts):
-        counts[SPOKEN + kind] = (seen[block] == 1).sum()
-        sums[:, kind] = (weights[:, block] * (seen[block] == 1)).sum(axis=1)
-    before = 0 if base is None else base.trials
-    counts[TRIALS] = before + sum(part.trials - before for part in parts)
-    return Pool(
-        weights, home, np.tril(precision), no_factors(precision), diagonal, seen, sums, scales.copy(),
-        mixed_members(parts, shares, bool(precision.size)), mixed_guesses(parts, base), counts,
-        silence, mixed_sharpness(parts, base),
-    )  # fmt: skip
-
-
-REFITTED = 0.1  # precision of the prior of the logit that is fitted afresh to all trials now and then
-GUIDED = 0.95  # first weight of the logit that agreement guides, where it tells all and no label has come
-HALVING_LABELS = 50.0  # labels after which it is half as large
-STAY = np.zeros(0, np.int32)  # labels of trials that are only judged
+    def of_logits(self, array: np.ndarray) -> np.ndarray:
+        """Return what it has of its logits; the steady one stands for one that agreement does not guide yet."""
+        found = array.copy()
+        if not self.guided:
+            found[AGREED] = found[STEADY]
+        return found
 
 
 class RunningVotes(Running):
-    """State: the logits and their mixture (`Pool`), and a robust softmax that is refitted now and then.
+    """State: the logits and their mixture, and a robust softmax that is refitted now and then.
 
-    It has coordinates of its own, and so does not mind where the engine has its weights.
+    It has coordinates of its own, so that it does not matter where the engine has its weights.
     """
 
+    fields: ClassVar = FIELDS
     takes_gaps = True
+    guesses: np.ndarray
+    sharpness: np.ndarray
+    seen: np.ndarray
 
     def __init__(self) -> None:
         self.refitted = RunningSoftmax(REFITTED, True, 0)
-        self.blocks = np.zeros(4, np.int64)  # voters, raters, thresholds, voters by how many are silent
-        self.signs = np.zeros(0)  # of the voters
-        self.pool = new_pool()
-        self.agreement = no_agreement()
-        self.confusions = grow_confusions(None, 0, 0)
-        self.room: MixtureRoom | None = None
+        self.grow(**self._sizes(Blocks(0, 0, 0, 0), 0, False))
+        self.weights[:], self.home[:], self.counts[NARROW] = OUTSET, OUTSET, VOTERS
+        self.precision[:] = RIDGE[:, None, None] * np.eye(self.precision.shape[1])
+        self.diagonal[:] = RIDGE[:, None]
 
     @property
     def pools(self) -> dict[str, Running]:
@@ -953,129 +495,248 @@ class RunningVotes(Running):
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        parts: dict[str, Pool | Agreement | Confusions] = {
-            "pool": self.pool,
-            "agreement": self.agreement,
-            "confusions": self.confusions,
-        }
-        found = {"blocks": self.blocks, "signs": self.signs}
-        for part, state in parts.items():
-            found |= {f"{part}.{name}": array for name, array in state._asdict().items()}
-        return found | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
+        return super().arrays | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        parts = apart({name: array.copy() for name, array in arrays.items()})
-        self.blocks, self.signs = parts[""]["blocks"], parts[""]["signs"]
-        self.pool, self.room = Pool(**parts["pool"]), None
-        self.agreement, self.confusions = Agreement(**parts["agreement"]), Confusions(**parts["confusions"])
+        parts = apart(arrays)
+        super().restore(parts[""])
         self.refitted.restore(parts["refitted"])
+        self.grow(**self._sizes(Blocks(*self.blocks.tolist()), self.labelled.size, self.compares))
 
-    def _fits(self, instances: Instances, k: int) -> bool:
-        """Whether there is room for these instances."""
-        if self.confusions.labels.size < k:
-            return False
-        return np.array_equal(self.blocks, blocks_of(instances, k))
+    @property
+    def compares(self) -> bool:
+        """Whether it is counted how voters agree."""
+        return self.habits.shape[1] > 0
 
-    def _fit(self, instances: Instances, k: int) -> None:
-        """Make room for the voters and raters of these instances and for k classes."""
-        blocks = blocks_of(instances, k)
-        self.confusions = grow_confusions(self.confusions, int(blocks[0]), k)
-        if np.array_equal(blocks, self.blocks):
-            self.room = None
-            return
-        if blocks[3] < self.blocks[3]:
-            self.pool, self.blocks[3] = narrowed(self.pool), 0
-        starts = np.append(0, np.cumsum(blocks))
-        narrow, size = int(starts[3]), int(starts[4])
-        *given, silent = (starts[b] + np.arange(self.blocks[b]) for b in range(4))
-        places = np.concatenate(given).astype(np.int64)
-        if places.size:
-            self.refitted.move(lambda array: spread_out(array, places, narrow))
+    def _sizes(self, blocks: Blocks, k: int, compared: bool) -> dict[str, int]:
+        """Return the sizes of all axes."""
+        full, size = has_matrices(blocks.size), blocks.size
+        most, side = 2 * blocks.voters + k * (blocks.raters + VOTERS + 1), -(-size // SIDE) * SIDE if full else 0
+        return {
+            "coordinate": size, "square": size if full else 0, "line": 0 if full else size, "factor": side * side,
+            "voter": blocks.voters, "rater": blocks.raters, "class": k, "counted": counted_voters(blocks.voters, k),
+            "compared": blocks.voters if full and compared else 0, "voted class": k if full and compared else 0,
+            "rating": most, "longest": max(side, size, k), "chain": max(k, most),
+        }  # fmt: skip
+
+    def _take(self, other: RunningVotes, blocks: Blocks, k: int, place: Place | None = None) -> None:
+        """Take over the state of another over larger axes; without a place at the first ones of each block."""
+        old = other.blocks.tolist()
+        place = place or Place(other, blocks, *(np.arange(n) for n in (old[0], old[1], max(k, old[2]))))
+        full, places, compared = has_matrices(blocks.size), place.coordinates, other.compares
+        arrays = grown(FIELDS, other, self._sizes(blocks, k, compared), place.axes)
+        if not (full and compared):
+            arrays["numbers"][:] = FIELDS["numbers"].start
+        if full:
+            n, precision = places.size, np.tile(np.eye(blocks.size), (LOGITS, 1, 1)) * RIDGE[:, None, None]
+            own = other.precision[:, :n, :n]
+            precision[(slice(None), *np.ix_(places, places))] = np.tril(own) + np.tril(own, -1).transpose(0, 2, 1)
+            arrays["precision"] = np.tril(precision)
         else:
-            self.refitted = RunningSoftmax(REFITTED, True, narrow)
-        raters = np.arange(len(self.pool.scales))
-        all_places = np.concatenate([np.arange(VOTERS), VOTERS + places, VOTERS + silent])
-        self.pool = spread_pool(self.pool, all_places, VOTERS + size, VOTERS + narrow, raters, int(blocks[1]))
-        if self.agreement.numbers.size:
-            self._compare_voters(int(blocks[0]), k)
-        self.blocks, self.signs, self.room = blocks, instances.signs.copy(), None
+            arrays["diagonal"][:] = RIDGE[:, None]
+            own = np.diagonal(other.precision, axis1=1, axis2=2) if other.precision.size else other.diagonal
+            arrays["diagonal"][:, places] = own[:, : places.size]
+            if arrays["mixture"][AGREED] > 0.0:  # this many voters are not compared
+                arrays["mixture"][AGREED] = 0.0
+                arrays["mixture"] /= arrays["mixture"].sum()
+        arrays["counts"][[AGE, NARROW]] = 0, blocks.narrow
+        arrays["blocks"][:] = blocks
+        self.refitted = moved_to(place.softmax, blocks.narrow - VOTERS)
+        for name, array in arrays.items():
+            setattr(self, name, array)
 
-    def _compare_voters(self, voters: int, k: int) -> None:
-        """Make room to count how so many voters agree, unless they are too many."""
-        sizes = {"voter": voters, "class": max(k, self.agreement.habits.shape[1])}
-        self.agreement = grow_agreement(self.agreement, sizes) if self.pool.precision.size else no_agreement()
+    def _fit(self, instances: Instances, k: int, compare: bool) -> None:
+        """Make room for the voters and raters of these instances and for k classes, and to compare voters."""
+        raters = instances.scores.shape[1]
+        blocks = blocks_of(instances.signs.size, raters, k if instances.constant else 0)
+        if tuple(self.blocks.tolist()) != blocks:
+            self._take(self, blocks, k)
+            self.signs = instances.signs
+        compared = self.compares or (compare and self.precision.shape[1] > 0)
+        if self.scores.size < k or (compared and self.habits.shape[1] < k):
+            sizes = self._sizes(blocks, max(k, self.scores.size), compared)
+            for name, array in grown(FIELDS, self, sizes).items():
+                if array.shape != getattr(self, name).shape:
+                    setattr(self, name, array)
 
-    def mix(self, mixture: Mixture) -> None:
-        mix_pools(self, mixture)
-
-    def room_for(self, k: int) -> MixtureRoom:
-        """MixtureRoom for one trial; kept as long as nothing grows."""
-        if self.room is None or self.room.scores.size != k:
-            n, most = self.pool.weights.shape[1], int(2 * self.blocks[0] + k * (self.blocks[1] + VOTERS + 1))
-            self.room = MixtureRoom(
-                new_store(1, most),
-                np.zeros((FIRST_SHARES.size, k)),
-                np.zeros((LOGITS, k)),
-                np.zeros(k),
-                np.zeros((6, max(blocked(n), k))),
-                np.zeros((LOGITS, n)),
-                np.zeros(3, np.int64),
-                np.zeros((2, max(k, most)), np.int64),
-            )
-        return self.room
-
-    def _shape(self, shape: np.ndarray, k: int) -> np.ndarray:
-        """That of the engine with the coordinates of this learner."""
-        own = shape.copy()
-        own[EXPERTS], own[STRIDE] = self.blocks[0] + self.blocks[1], k
-        return own
+    def _refitted_on(self, instances: Instances, shape: np.ndarray, k: int) -> tuple[Instances, np.ndarray]:
+        """Return voters and raters alone, and the shape of the engine, for the softmax with coordinates of its own."""
+        own, experts = shape.copy(), self.blocks[0] + self.blocks[1]
+        own[EXPERTS], own[STRIDE] = experts, k
+        if instances.dense.shape[1] or instances.indptr.size:
+            parts = {name: getattr(instances, name) for name in ("votes", "signs", "scores", "constant")}
+            instances = no_instances(len(instances.votes))._replace(**parts)
+        return instances, own
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        if not self._fits(instances, k):
-            self._fit(instances, k)
-        counted = self.agreement.numbers.size > 0
-        if self.agreement.habits.shape[1] < k and (counted or labels[begin:end].min(initial=0) < 0):
-            self._compare_voters(int(self.blocks[0]), k)
-        instances = without_attributes(instances)
-        _, given = self.refitted.play(self._shape(shape, k), instances, labels, begin, end, k)
+        labels = labels[begin:end]
+        self._fit(instances, k, bool(labels.min(initial=0) < 0))
+        instances, own = self._refitted_on(cut(instances, begin, end) if begin else instances, shape, k)
+        _, given = self.refitted.play(own, instances, labels, 0, end - begin, k)
         predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        t, room = begin, self.room_for(k)
-        diagonal = 0 if self.pool.precision.shape[1] else address_of(step_by_diagonal, DIAGONAL)
-        while t < end:
+        t, diagonal = 0, 0 if self.precision.shape[1] else entry(learn_diagonal)
+        while t < end - begin:
             t = play_votes(
-                instances, labels, t, end, begin, shape, self.pool, self.agreement, self.confusions, room,
-                given[:, None], diagonal, True, predictions, table,
-            )  # fmt: skip
-            if due(self.agreement, int(shape[KNOWN])):
+                self.struct,
+                instances.votes,
+                instances.scores,
+                labels,
+                t,
+                shape,
+                given,
+                diagonal,
+                True,
+                predictions,
+                table,
+            )
+            if self._due(int(shape[KNOWN])):
                 self.follow_agreement(int(shape[KNOWN]))
         return predictions, table
 
     def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        if not self._fits(instances, k):
+        raters = instances.scores.shape[1]
+        blocks = blocks_of(instances.signs.size, raters, k if instances.constant else 0)
+        if tuple(self.blocks.tolist()) != blocks or self.scores.size < k:
             larger = RunningVotes()
             larger.restore(self.arrays)
-            larger._fit(instances, k)
+            larger._fit(instances, k, False)
             return larger.judge(shape, instances, size, k)
-        instances = without_attributes(instances)
-        _, given = self.refitted.judge(self._shape(shape, k), instances, size, k)
+        instances, own = self._refitted_on(instances, shape, k)
+        given = self.refitted.rate(own, instances, size, k)
         predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
         play_votes(
-            instances, STAY, 0, size, 0, shape, self.pool, self.agreement, self.confusions,
-            self.room_for(k), given[:, None], 0, False, predictions, table,
-        )  # fmt: skip
+            self.struct, instances.votes, instances.scores, NO_LABELS, 0, shape, given, 0, False, predictions, table
+        )
         return predictions, table
+
+    def _due(self, known: int) -> bool:
+        """Whether it is time to fit trust."""
+        return self.compares and known >= 2 and bool(self.numbers[ROWS] >= self.numbers[DUE])
+
+    def mix(self, mixture: Mixture) -> None:
+        """Become the mixture; this one has learned nothing."""
+        everyone = [*mixture.parts, *([] if mixture.base is None else [mixture.base])]
+        voters, raters = (
+            1 + max((int(part[axis].max(initial=-1)) for part in everyone), default=-1) for axis in (1, 2)
+        )
+        thresholds = mixture.k if any(part.state.blocks[2] for part in everyone) else 0
+        blocks = blocks_of(voters, raters, thresholds)
+        places = [Place.of(part, blocks) for part in everyone]
+        parts, base = places[: len(mixture.parts)], None if mixture.base is None else places[-1]
+        learned = [part for part in parts if part.rows > (0 if base is None else base.rows)]
+        if len(learned) <= 1:  # the only one that learned anything, bit for bit
+            only = (learned or parts)[0]
+            self._take(only.running, blocks, mixture.k, only)
+        else:
+            self._mix(mixture, parts, base)
+        for part in places:
+            self.signs[part.axes["voter"]] = part.running.signs
+
+    def _mix(self, mixture: Mixture, parts: list[Place], base: Place | None) -> None:
+        """Become the mixture of several that learned."""
+        blocks, everyone = parts[0].blocks, [*parts, *([] if base is None else [base])]
+        compared = [part for part in everyone if part.running.compares]
+        sizes = self._sizes(blocks, mixture.k, bool(compared))
+        for name, array in grown(FIELDS, None, sizes).items():
+            setattr(self, name, array)
+        self.merge_fields(
+            mixture, sizes, lambda part: Place(part.state, blocks, part.voters, part.raters, part.classes).axes
+        )
+        before = 0 if base is None else base.trials
+        self.counts[[TRIALS, NARROW]] = before + sum(part.trials - before for part in parts), blocks.narrow
+        self.blocks[:] = blocks
+        self.refitted = mix_softmaxes(
+            [part.softmax for part in parts], None if base is None else base.softmax, blocks.narrow - VOTERS
+        )
+        self.mixture = self._mixed_members(parts, mixture.shares)
+        guesses = [part.of_logits(part.running.guesses) for part in everyone]
+        self.guesses = self.guesses if base is None else guesses.pop()
+        self.guesses += sum(own - self.guesses for own in guesses)
+        counted = _counted(parts, base, SHARPNESS_KEPT)
+        self.sharpness = join_sharpness([(part.of_logits(part.running.sharpness), times) for part, times in counted])
+        self._mix_logits(parts, base)
+        if self.compares:
+            self._mix_agreement(mixture, parts)
+
+    def _units(self, part: Place) -> np.ndarray:
+        """Return the units of the coordinates of a part in those of the mixture; 1 but for raters."""
+        units, first = np.ones(part.coordinates.size), VOTERS + int(part.running.blocks[0])
+        own = part.running.scales
+        common = self.scales[part.raters[: len(own)]]
+        known = (own[:, 1] > 0.0) & (common[:, 1] > 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sizes = np.sqrt(own[:, 1] / own[:, 0]) / np.sqrt(common[:, 1] / common[:, 0])
+        units[first : first + len(own)] = np.where(known, sizes, 1.0)
+        return units
+
+    def _mix_logits(self, parts: Sequence[Place], base: Place | None) -> None:
+        """Mix the logits; the guided one where it was guided in some part, on average."""
+        blocks, everyone = parts[0].blocks, [*parts, *([] if base is None else [base])]
+        units, seen = [self._units(part) for part in everyone], np.zeros((len(parts), blocks.size), np.int64)
+        for own, part in zip(seen, parts, strict=True):
+            own[part.coordinates] = part.running.seen[: part.coordinates.size]
+        middle, last = VOTERS + blocks.voters, VOTERS + blocks.voters + blocks.raters
+        self.seen, heard = seen.max(axis=0), seen == 1
+        heard[:, :VOTERS] = heard[:, last:] = True
+        for m in range(LOGITS):
+            evidence = [_learned(part, m, own) for part, own in zip(everyone, units, strict=True)]
+            found = _joined(evidence[: len(parts)], None if base is None else evidence[-1], float(MEMORIES[m]), heard)
+            self.home[m] = found.home
+            right = found.pull + RIDGE[m] * found.home
+            if self.precision.size:
+                precision = RIDGE[m] * np.eye(blocks.size) + found.information
+                self.precision[m] = np.tril(precision)
+                with one_blas_thread():
+                    self.weights[m] = np.linalg.solve(precision, right)
+            else:
+                self.diagonal[m] = RIDGE[m] + found.information
+                self.weights[m] = right / self.diagonal[m]
+        for kind, block in enumerate([slice(VOTERS, middle), slice(middle, last)]):
+            self.counts[HEARD + kind] = (self.seen[block] == 1).sum()
+            self.sums[:, kind] = (self.weights[:, block] * (self.seen[block] == 1)).sum(axis=1)
+
+    def _mixed_members(self, parts: Sequence[Place], shares: np.ndarray) -> np.ndarray:
+        """Return the members' weights: their logarithms mixed; that of the guided logit by its odds, if it is any."""
+        others = np.arange(MEMBERS) != AGREED
+        logs = sum(share * np.log(part.running.mixture[others]) for part, share in zip(parts, shares, strict=True))
+        mixture = np.zeros(MEMBERS)
+        mixture[others] = np.exp(logs - np.max(logs))
+        mixture /= mixture.sum()
+        guided = [(part.running.mixture[AGREED], s) for part, s in zip(parts, shares, strict=True) if part.guided]
+        if guided and self.precision.size:
+            weights, portions = np.array(guided).T
+            mixture[AGREED] = np.exp(portions @ np.log(weights / (1.0 - weights)) / portions.sum())
+            mixture /= mixture.sum()
+        return mixture
+
+    def _mix_agreement(self, mixture: Mixture, parts: Sequence[Place]) -> None:
+        """Take over how voters agreed, in all rows without a label, and follow it."""
+        counted = [(part.state, sign) for part, sign in mixture.counted if part.state.compares]
+        numbers = self.numbers
+        numbers[ROWS] = max(0.0, sum(sign * float(state.numbers[ROWS]) for state, sign in counted))
+        guided = [
+            (*part.running.numbers[[CREDIT, LIMIT]], share)
+            for part, share in zip(parts, mixture.shares, strict=True)
+            if part.guided
+        ]
+        if guided:
+            credit, limit, portions = np.array(guided).T
+            numbers[[CREDIT, LIMIT]] = portions @ credit / portions.sum(), portions @ limit / portions.sum()
+            numbers[DUE] = numbers[ROWS]
+        if mixture.known >= 2 and (numbers[LIMIT] or numbers[ROWS] >= numbers[DUE]):
+            self.follow_agreement(mixture.known)
 
     def follow_agreement(self, known: int) -> None:
         """Fit trust to agreement, and move the logit that it guides as the mean of its prior moves.
 
         With precision P the weights that fit the labels best change by ridge P^-1 times the change of the mean.
         """
-        pool, voters = self.pool, int(self.blocks[0])
+        pool, voters = self, int(self.blocks[0])
         with one_blas_thread():
-            fit_trust(self.agreement, known)
-        home, (trust, rest), numbers = pool.home[STEADY].copy(), self.agreement.trust, self.agreement.numbers
+            fit_trust(self, known)
+        home, (trust, rest), numbers = pool.home[STEADY].copy(), self.trust, self.numbers
         if numbers[LIMIT] == 0.0:
             numbers[LIMIT] = GUIDED * HALVING_LABELS / (HALVING_LABELS + float(pool.counts[TRIALS]))
             for array in (pool.weights, pool.home, pool.precision, pool.guesses, pool.sharpness):
@@ -1103,7 +764,7 @@ class RunningVotes(Running):
     def members(self) -> dict[str, float]:
         """How far the mixture follows each member at present, by what it is; the shares add up to 1."""
         found: dict[str, float] = {}
-        for m, share in enumerate(self.pool.mixture.tolist()):
+        for m, share in enumerate(self.mixture.tolist()):
             name = "robust softmax, refitted now and then"
             if m == AGREED:
                 if not share:
@@ -1118,38 +779,127 @@ class RunningVotes(Running):
 
     def _weights(self) -> np.ndarray:
         """(logits, n): with the first weights of voters and raters who have not spoken, but for copies of voters."""
-        pool, voters, experts = self.pool, int(self.blocks[0]), int(self.blocks[:2].sum())
+        pool, voters, experts = self, int(self.blocks[0]), int(self.blocks[:2].sum())
         weights = pool.weights.copy()
         for kind, (first, last) in enumerate([(0, voters), (voters, experts)]):
-            new = (TRUST + pool.sums[:, kind]) / (1.0 + pool.counts[SPOKEN + kind])
+            new = (TRUST + pool.sums[:, kind]) / (1.0 + pool.counts[HEARD + kind])
             silent = pool.seen[VOTERS + first : VOTERS + last] == 0
             firsts = np.repeat(new[:, None], last - first, axis=1)
             if kind == 0:
                 silent &= self.signs == 1.0
-                if self.agreement.numbers.size:
-                    firsts[AGREED] = self.agreement.trust[0] + self.agreement.trust[1] * new[AGREED]
+                if self.compares:
+                    firsts[AGREED] = self.trust[0] + self.trust[1] * new[AGREED]
             weights[:, VOTERS + first : VOTERS + last] += np.where(silent, firsts, 0.0)
         return weights
 
     def _sharpened(self, weights: np.ndarray) -> np.ndarray:
         """The weights of the logits by which they count in the mixture."""
-        return np.asarray(weights * factor_of(self.pool.sharpness.T, int(self.pool.counts[TRIALS]))[:, None])
+        return np.asarray(weights * factor_of(self.sharpness.T, int(self.counts[TRIALS]))[:, None])
 
     def hypothesis(self) -> np.ndarray:
         """The mean of the members' weights by the mixture; the share of votes belongs to all voters and raters alike.
 
         A voter or rater who has not spoken has the weight of a newcomer.
         """
-        experts, mixture, pool = int(self.blocks[:2].sum()), self.pool.mixture, self.pool
+        experts, mixture, pool = int(self.blocks[:2].sum()), self.mixture, self
         own = self._sharpened(pool.weights)
         weights = self._sharpened(self._weights())[:, VOTERS : pool.counts[NARROW]]
-        if len(self.confusions.votes):
-            told = np.where(self.signs == 1.0, log_odds(self.confusions), 0.0)
+        if len(self.voted):
+            told = np.where(self.signs == 1.0, log_odds(self), 0.0)
             weights[:, : self.blocks[0]] += np.outer(own[:, CONFUSED], told)
         copies = np.flatnonzero(np.abs(self.signs) != 1.0)
         weights[:, :experts] += own[:, [SHARE]] / max(1, experts - len(copies))
         weights[:, copies] = own[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
         return np.asarray(mixture[:LOGITS] @ weights + mixture[LOGITS] * self.refitted.weights)
+
+
+NO_LABELS = np.zeros(0, np.int32)
+
+
+def remembered(trials: int, kept: float) -> float:
+    """c(T): how many trials the information after so many is that of."""
+    return float(trials) if kept == 1.0 else (1.0 - kept**trials) / (1.0 - kept)
+
+
+def _counted(parts: Sequence[Place], base: Place | None, kept: float) -> list[tuple[Place, float]]:
+    """How often what each part has counted is taken, and what the base has; forgotten as logits forget."""
+    before = 0 if base is None else base.trials
+    fresh = [part.trials - before for part in parts]
+    total = sum(fresh)
+    # of the only one that learned, all counts for what it did, to the last bit
+    times = [
+        remembered(total, kept) * count / total / remembered(count, kept) if 0 < count < total else float(count > 0)
+        for count in fresh
+    ]
+    counted = list(zip(parts, times, strict=True))
+    if base is not None:
+        old = sum(often * kept**count for often, count in zip(times, fresh, strict=True))
+        counted.append((base, kept**total - old))
+    return counted
+
+
+class LogitEvidence(NamedTuple):
+    """What a logit has learned from its trials, over the coordinates of the mixture."""
+
+    information: np.ndarray  # (n, n), or (n,) where it is a diagonal
+    pull: np.ndarray
+    home: np.ndarray
+    trials: int
+
+    def faded(self, factor: float) -> LogitEvidence:
+        """Return this share of it."""
+        return self._replace(information=factor * self.information, pull=factor * self.pull)
+
+
+def _learned(part: Place, m: int, units: np.ndarray) -> LogitEvidence:
+    """Return the information of logit m; of the guided one where it is not guided, that of the steady one."""
+    pool, places, n, size = part.running, part.coordinates, units.size, part.blocks.size
+    m = STEADY if m == AGREED and not part.guided else m
+    weights, home = pool.weights[m, :n] / units, pool.home[m, :n] / units
+    if pool.precision.size:
+        own = (symmetric(pool.precision[m, :n, :n]) - RIDGE[m] * np.eye(n)) * np.outer(units, units)
+    else:
+        own = (pool.diagonal[m, :n] - RIDGE[m]) * units**2
+    full = has_matrices(size)
+    if not full and own.ndim == 2:
+        own = np.diag(own)
+    information, vectors = np.zeros((size, size) if full else size), np.zeros((2, size))
+    information[np.ix_(places, places) if full else places] = own
+    vectors[:, places] = (own @ weights if own.ndim == 2 else own * weights) + RIDGE[m] * (weights - home), home
+    return LogitEvidence(information, vectors[0], vectors[1], part.trials)
+
+
+def _joined(parts: Sequence[LogitEvidence], base: LogitEvidence | None, kept: float, seen: np.ndarray) -> LogitEvidence:
+    """What they have learned together; ``seen`` tells which part knows which coordinate."""
+    before = 0 if base is None else base.trials
+    total = sum(part.trials - before for part in parts)
+    information, pull = np.zeros_like(parts[0].information), np.zeros_like(parts[0].pull)
+    home, told = np.zeros_like(pull), np.zeros_like(pull)
+    for place, part in enumerate(parts):
+        fresh = part.trials - before
+        if fresh <= 0:
+            continue
+        share = remembered(total, kept) * fresh / total / remembered(fresh, kept)
+        new = part.faded(share)
+        if base is not None:
+            old = base.faded(share * kept**fresh)
+            new = new._replace(information=new.information - old.information, pull=new.pull - old.pull)
+        information += new.information
+        pull += new.pull
+        diagonal = np.diag(new.information) if new.information.ndim == 2 else new.information
+        # a coordinate that spoke and told nothing counts for next to nothing, so that its prior mean is not lost
+        weight = np.where(seen[place], np.maximum(diagonal, FAINTEST * fresh), 0.0)
+        home += weight * part.home
+        told += weight
+    if base is not None:
+        rest = base.faded(kept**total)
+        information += rest.information
+        pull += rest.pull
+        home += FAINTEST * base.home
+        told += FAINTEST * (base.home != 0.0)
+    home = np.divide(home, told, out=home, where=told > 0.0)
+    home[:VOTERS] = np.where(told[:VOTERS] > 0.0, home[:VOTERS], OUTSET)
+    return LogitEvidence(information, pull, home, before + total)
 
 
 @dataclass(frozen=True)
