@@ -1,7 +1,7 @@
-"""Votes that cannot be meant as they stand: matched with the labels and said so, or refused, but never learned.
+"""Spelling of votes and labels: matched with a warning where they differ, and obvious mistakes refused.
 
-Votes and labels often come by different ways: text from one file and numbers from another, whole numbers that a gap in
-the column has turned into 1.0, -1 for "no vote", probabilities instead of votes, an id among the voters.
+Mistakes are text in the votes and numbers in the labels, whole numbers that a gap in the column has turned into 1.0, -1
+for "no vote", probabilities instead of votes, an id among the voters.
 """
 
 from __future__ import annotations

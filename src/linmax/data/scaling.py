@@ -7,7 +7,7 @@
 ``idf``       the same with sparse attributes weighted by log((t + 2) / df_i) first: t instances came before, df_i of
               them and this one have attribute i
 ``standard``  dense: (x_i - mean_i) / deviation_i, at most 5 in magnitude, over sqrt(d). Sparse attributes are not
-              centred, which would make every one of them present: x_i / rms_i, over occurrences
+              centered, which would make every one of them present: x_i / rms_i, over occurrences
 ``auto``      standard when there are dense attributes. Sparse ones alone: idf while they are words, and standard once
               they are numbers, of which most are there (`linmax.data.numeric`); idf would leave nothing of them. For
               rules that need values in [-1, 1], max instead of standard (`Scaling.keep_within`)

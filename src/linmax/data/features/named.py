@@ -111,7 +111,7 @@ def pack(
     if set(columns.values()) != set(range(len(columns))):
         raise ValueError(
             f"vocabulary must give its {len(columns)} names the columns 0..{len(columns) - 1}, each once, "
-            f"got {sorted(columns.values())[:10]}; number them anew"
+            f"got {sorted(columns.values())[:10]}; number them again"
         )
     starts, indices, strengths = [0], [], []
     for position, instance in enumerate(instances):

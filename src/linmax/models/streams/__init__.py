@@ -125,7 +125,7 @@ def stream(
         the last column), how much a row counts (see `linmax.models.showings`), those to leave out, those whose numbers
         are categories, those whose words are attributes, and one that becomes the ``tags`` of a batch.
     delimiter, header
-        What separates the fields of a table, recognised if not given, and whether its first line names the columns;
+        What separates the fields of a table, recognized if not given, and whether its first line names the columns;
         if not, they are called 1, 2, ...
     ngrams
         Longest run of words of a text that is an attribute (1).
