@@ -16,7 +16,7 @@ Requests become events in a log; what is on stable storage is applied in order, 
 | `replay`, `snapshots`, `environment` | a model brought up to date, here or on another processor |
 | `log`, `ids` | events on stable storage |
 | `offline`, `backup`, `folder` | a data folder without its server; backups |
-| `settings`, `client`, `client_verbs` | limits; the clients |
+| `settings`, `client` | limits; the clients |
 
 A new operation is a handler with its types and a line in the table of `app`; the route, the description and the checks
 of its body and query follow from them.

@@ -1,4 +1,4 @@
-"""A client of ``linmax serve``, with the standard library alone: `Client`, and `AsyncClient` for asyncio.
+"""Clients of ``linmax serve``, with the standard library alone: `Client`, and `AsyncClient` for asyncio.
 
 The methods are those of `linmax.Learner`, with the model's name first. A request that may have been lost is sent
 again; every trial to be learned carries an id, so the service learns it once however often it arrives.
@@ -8,18 +8,285 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
+import random
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote, urlsplit
 
-from linmax.service.client_verbs import ClientRequest, RetryLater, ServiceError, Verbs
+from linmax.service.ids import Ids
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
+AGAIN = (429, 503)
+LONGEST_PAUSE = 5.0
 POOL = 64
+UNSET: Any = object()
+
+
+class ServiceError(RuntimeError):
+    """A refusal of the service: `status` is HTTP's, `field` the field at fault or None."""
+
+    def __init__(self, status: int, message: str, field: str | None = None) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status, self.message, self.field = status, message, field
+
+
+class RetryLater(Exception):
+    """An answer after which the request is sent again."""
+
+    def __init__(self, seconds: float, error: ServiceError) -> None:
+        super().__init__(str(error))
+        self.seconds, self.error = seconds, error
+
+
+class ClientRequest:
+    """A request, and the function that picks the result from its answer."""
+
+    def __init__(self, method: str, path: str, body: Any, pick: Callable[[Any], Any], repeatable: bool) -> None:
+        self.method, self.path, self.pick, self.repeatable = method, path, pick, repeatable
+        self.body = None if body is None else json.dumps(body, allow_nan=False).encode()
+
+
+class Verbs:
+    """The methods of both clients; `_send` sends a request, in a call or awaited."""
+
+    def __init__(
+        self, address: str = "http://127.0.0.1:8471", key: str | None = None, *, timeout: float = 30.0, retries: int = 8
+    ) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"address must be http://HOST:PORT, got {address!r}")
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port or (443 if self._secure else 80)
+        self._timeout, self._retries = timeout, retries
+        self._ids = Ids()
+        self._headers = {"Content-Type": "application/json", "Host": parts.netloc}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    def _send(self, request: ClientRequest) -> Any:
+        raise NotImplementedError
+
+    def _ask(
+        self, method: str, path: str, body: Any = None, pick: str | Callable[[Any], Any] = "", repeatable: bool = True
+    ) -> Any:
+        """Send a request; the result is a field of the answer, or what `pick` makes of it, or the whole answer."""
+        function = pick if callable(pick) else (lambda answer: answer[pick]) if pick else (lambda answer: answer)
+        return self._send(ClientRequest(method, path, body, function, repeatable))
+
+    # -- models ---------------------------------------------------------------------------------------
+
+    def create(self, name: str, learner: str = "auto", **options: Any) -> Any:
+        """Create a model: ``kind`` ("attributes", "votes", "scores", "mixed"), ``classes`` and so on; its summary."""
+        return self._ask("POST", "/v1/models", {"name": name, "learner": learner} | options)
+
+    def models(self) -> Any:
+        """Return summaries of all models."""
+        return self._ask("GET", "/v1/models", pick="models")
+
+    def model(self, name: str) -> Any:
+        """Return the summary of one model: trials, mistakes, classes, options and so on."""
+        return self._ask("GET", _path(name))
+
+    def change(self, model: str, **limits: Any) -> Any:
+        """Change ``max_pending``, ``max_features``, ``max_names`` or ``expire`` of a model; its summary."""
+        return self._ask("PATCH", _path(model), limits)
+
+    def ask_to_delete(self, name: str) -> Any:
+        """Return the word that confirms a deletion; it is valid for two minutes."""
+        return self._ask("DELETE", _path(name), pick=_confirmation)
+
+    def delete(self, name: str, confirm: str) -> Any:
+        """Delete a model and its log; `confirm` is the word that `ask_to_delete` returned."""
+        return self._ask("DELETE", f"{_path(name)}?confirm={quote(confirm)}", repeatable=False)
+
+    def weights(self, model: str, limit: int = 100) -> Any:
+        """Return the largest weights of each kind."""
+        return self._ask("GET", _path(model, f"weights?limit={limit}"))
+
+    def curve(self, model: str, points: int = 1000) -> Any:
+        """Return points [trials, mistakes, plurality's mistakes, best voter's mistakes]."""
+        return self._ask("GET", _path(model, f"curve?points={points}"), pick="points")
+
+    def snapshot(self, model: str) -> Any:
+        """Return the model as bytes of a file that `linmax.Learner.load` reads."""
+        return self._ask("GET", _path(model, "snapshot"))
+
+    # -- predictions ----------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        model: str,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        candidates: Any = None,
+        id: str | None = None,
+        reject: float | None = None,
+    ) -> Any:
+        """Return the label of an instance, None before a class is known. With an ``id`` it is stored for its label.
+
+        With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
+        """
+        body = _instance(attributes, votes, scores, candidates) | _given(id=id, reject=reject)
+        return self._ask("POST", _path(model, "predict"), body, "label")
+
+    def keep(
+        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
+    ) -> Any:
+        """Predict an instance and store it under a new id until its label comes; return (id, label)."""
+        id = self._ids.new()
+        body = _instance(attributes, votes, scores, candidates) | {"id": id}
+        return self._ask("POST", _path(model, "predict"), body, lambda answer: (id, answer["label"]))
+
+    def predict_proba(
+        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
+    ) -> Any:
+        """Return the probability of each class or candidate, {class: probability}, the most probable first."""
+        body = _instance(attributes, votes, scores, candidates) | {"probabilities": True}
+        return self._ask("POST", _path(model, "predict"), body, _probabilities)
+
+    def predict_set(
+        self,
+        model: str,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        candidates: Any = None,
+        coverage: float = 0.9,
+    ) -> Any:
+        """Return the classes or candidates that contain the label as often as ``coverage``, the most probable first."""
+        body = _instance(attributes, votes, scores, candidates) | {"coverage": coverage}
+        return self._ask("POST", _path(model, "predict"), body, lambda answer: tuple(answer["set"]))
+
+    def predict_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
+        """Return results for several instances, dicts with ``attributes`` and so on, and ``id`` to store them."""
+        return self._ask("POST", _path(model, "predict/batch"), {"items": list(items)}, "results")
+
+    def explain(
+        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
+    ) -> Any:
+        """Return the label, the score of every class, and the weights behind them."""
+        return self._ask("POST", _path(model, "explain"), _instance(attributes, votes, scores, candidates))
+
+    def rank(self, model: str, candidates: Any, *, votes: Any = None, scores: Any = None) -> Any:
+        """Return the candidates, the best first."""
+        body = _instance(None, votes, scores, candidates)
+        return self._ask("POST", _path(model, "rank"), body, lambda answer: [row["label"] for row in answer["ranking"]])
+
+    # -- labels ---------------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        model: str,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        candidates: Any = None,
+        label: Any = UNSET,
+        wrong: Any = UNSET,
+        id: str | None = None,
+    ) -> Any:
+        """Learn an instance with its label, or with ``id`` alone the label of a stored one; return the prediction.
+
+        With ``wrong`` in place of the label all that is known is that the label is not this class.
+        """
+        if (label is UNSET) == (wrong is UNSET):
+            raise TypeError("learn() requires label= or wrong=, one of them")
+        given = _instance(attributes, votes, scores, candidates)
+        truth = {"label": _plain(label)} if wrong is UNSET else {"wrong": _plain(wrong)}
+        verb = "learn" if given or id is None else "label"
+        return self._ask("POST", _path(model, verb), given | truth | {"id": id or self._ids.new()}, "predicted")
+
+    def learn_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
+        """Learn several instances in this order, dicts with ``label`` and perhaps ``id``; return the results."""
+        body = {"items": [{"id": self._ids.new()} | dict(item) for item in items]}
+        return self._ask("POST", _path(model, "learn/batch"), body, "results")
+
+    def label_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
+        """Learn the labels of stored instances, dicts with ``id`` and ``label``; return the results."""
+        return self._ask("POST", _path(model, "label/batch"), {"items": list(items)}, "results")
+
+    def forget(self, model: str, id: str) -> Any:
+        """Give up a stored instance whose label will not come."""
+        return self._ask("DELETE", _path(model, f"predictions/{quote(id, safe='')}"))
+
+    def waiting(self, model: str, after: int = 0, limit: int = 100) -> Any:
+        """Return predictions that wait for their label, oldest first."""
+        return self._ask("GET", _path(model, f"predictions?after={after}&limit={limit}"), pick="predictions")
+
+    def trial(self, model: str, id: str) -> Any:
+        """Return the state of one trial and its events in the log."""
+        return self._ask("GET", _path(model, f"trials/{quote(id, safe='')}"))
+
+    def wants_label(
+        self,
+        model: str,
+        attributes: Any = None,
+        *,
+        votes: Any = None,
+        scores: Any = None,
+        candidates: Any = None,
+        id: str | None = None,
+    ) -> Any:
+        """Return whether the label of an instance is worth asking for; with ``id`` alone that of a stored one."""
+        body = _instance(attributes, votes, scores, candidates) | {"id": id or self._ids.new()}
+        return self._ask("POST", _path(model, "wants_label"), body, "wanted")
+
+    # -- voters ---------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        model: str,
+        votes: Mapping[str, Any],
+        *,
+        attributes: Any = None,
+        candidates: Any = None,
+        costs: Mapping[str, float] | None = None,
+        tolerance: float | None = None,
+        explore: float | None = None,
+        voters: Sequence[str] | None = None,
+    ) -> Any:
+        """Return the voter to ask next, given the votes so far; None if asking more is not worth it.
+
+        See `linmax.Learner.ask`, whose defaults the service has.
+        """
+        body = _instance(attributes, votes, None, candidates)
+        body |= _given(costs=costs, tolerance=tolerance, explore=explore, voters=voters and list(voters))
+        return self._ask("POST", _path(model, "ask"), body, "voter")
+
+    def panel(self, model: str, costs: Mapping[str, float] | None = None) -> Any:
+        """Return how few voters are enough: {"trials", "panels": [{"voters", "cost", "accuracy", "behind"}, ...]}."""
+        return self._ask("POST", _path(model, "panel"), _given(costs=costs))
+
+    # -- shared by both ways of sending ---------------------------------------------------------------
+
+    def _result(self, request: ClientRequest, status: int, headers: Mapping[str, str], content: bytes) -> Any:
+        """Return the result for the caller; raise `RetryLater` if the request should be sent again."""
+        is_json = headers.get("content-type", "") == "application/json"
+        answer = json.loads(content) if is_json and content else content or None
+        if status in AGAIN:
+            raise RetryLater(float(headers.get("retry-after", 1)), _error(status, answer))
+        if status < 400 or request.pick is _confirmation or (isinstance(answer, dict) and "results" in answer):
+            return request.pick(answer)
+        raise _error(status, answer)
+
+    def _pause(self, request: ClientRequest, attempt: int, error: Exception) -> float:
+        """Return the seconds until a request is sent again, or raise the error if it is not."""
+        if attempt == self._retries:
+            raise (error.error if isinstance(error, RetryLater) else error) from None
+        if not isinstance(error, (RetryLater, ConnectionRefusedError)) and not request.repeatable:
+            raise error
+        wanted = error.seconds if isinstance(error, RetryLater) else 0.0
+        return min(LONGEST_PAUSE, max(wanted, 0.05 * 2.0 ** min(attempt, 30))) * random.uniform(0.5, 1.0)
 
 
 class Client(Verbs):
@@ -63,37 +330,31 @@ class Client(Verbs):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, asked: ClientRequest) -> Any:
+    def _send(self, request: ClientRequest) -> Any:
         for attempt in range(self._retries + 1):
-            last = attempt == self._retries
             try:
-                return self._judge(asked, *self._exchange(asked))
-            except RetryLater as later:
-                if last:
-                    raise later.error from None
-                pause = later.seconds
-            except (OSError, http.client.HTTPException) as error:
-                self.close()
-                if last or not (asked.repeatable or isinstance(error, ConnectionRefusedError)):
-                    raise
-                pause = 0.0
-            time.sleep(self._pause(attempt, pause))
+                return self._result(request, *self._exchange(request))
+            except (RetryLater, OSError, http.client.HTTPException) as error:
+                if not isinstance(error, RetryLater):
+                    self.close()
+                pause = self._pause(request, attempt, error)
+            time.sleep(pause)
         raise AssertionError("not reached")
 
-    def _exchange(self, asked: ClientRequest) -> tuple[int, dict[str, str], bytes]:
-        if not asked.repeatable:  # the service may have closed an idle connection meanwhile
+    def _exchange(self, request: ClientRequest) -> tuple[int, dict[str, str], bytes]:
+        if not request.repeatable:  # the service may have closed an idle connection meanwhile
             self.close()
         connection = getattr(self._own, "connection", None)
         if connection is None:
             kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
             connection = self._own.connection = kind(self._host, self._port, timeout=self._timeout)
-        connection.request(asked.method, asked.path, asked.body, self._headers)
+        connection.request(request.method, request.path, request.body, self._headers)
         answer = connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
 
 
 class AsyncClient(Verbs):
-    """The same for asyncio: every method is awaited.
+    """A client for asyncio: every method is awaited.
 
     Parameters
     ----------
@@ -129,32 +390,28 @@ class AsyncClient(Verbs):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _ask(self, asked: ClientRequest) -> Any:
+    async def _send(self, request: ClientRequest) -> Any:
         for attempt in range(self._retries + 1):
-            last = attempt == self._retries
             try:
                 async with asyncio.timeout(self._timeout):
-                    answer = await self._exchange(asked)
-                return self._judge(asked, *answer)
-            except RetryLater as later:
-                if last:
-                    raise later.error from None
-                pause = later.seconds
-            except (OSError, EOFError) as error:
-                if last or not (asked.repeatable or isinstance(error, ConnectionRefusedError)):
-                    raise
-                pause = 0.0
-            await asyncio.sleep(self._pause(attempt, pause))
+                    answer = await self._exchange(request)
+                return self._result(request, *answer)
+            except (RetryLater, OSError, EOFError) as error:
+                pause = self._pause(request, attempt, error)
+            await asyncio.sleep(pause)
         raise AssertionError("not reached")
 
-    async def _exchange(self, asked: ClientRequest) -> tuple[int, dict[str, str], bytes]:
-        if self._idle and asked.repeatable:
+    async def _exchange(self, request: ClientRequest) -> tuple[int, dict[str, str], bytes]:
+        if self._idle and request.repeatable:
             reader, writer = self._idle.pop()
         else:  # always if it may not be repeated: the service may have closed an idle connection meanwhile
             context = ssl.create_default_context() if self._secure else None
             reader, writer = await asyncio.open_connection(self._host, self._port, ssl=context)
         try:
-            writer.write(_request_text(asked, self._headers))
+            body = request.body or b""
+            lines = [f"{request.method} {request.path} HTTP/1.1"]
+            lines += [f"{name}: {value}" for name, value in self._headers.items()]
+            writer.write("\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body)
             await writer.drain()
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
@@ -169,7 +426,38 @@ class AsyncClient(Verbs):
         return int(head[0].split()[1]), headers, content
 
 
-def _request_text(asked: ClientRequest, headers: Mapping[str, str]) -> bytes:
-    body = asked.body or b""
-    lines = [f"{asked.method} {asked.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
-    return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body
+def _path(model: str, rest: str = "") -> str:
+    return f"/v1/models/{quote(model, safe='')}" + (f"/{rest}" if rest else "")
+
+
+def _instance(attributes: Any, votes: Any, scores: Any, candidates: Any = None) -> dict[str, Any]:
+    """Return the parts of an instance that are given, with arrays as lists."""
+    if candidates is not None and not isinstance(candidates, str):
+        candidates = [_plain(name) for name in candidates]
+    return _given(attributes=attributes, votes=votes, scores=scores, candidates=candidates)
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in fields.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _probabilities(answer: Any) -> Any:
+    return {row["label"]: row["probability"] for row in answer["probabilities"]}
+
+
+def _confirmation(answer: Any) -> Any:
+    error = answer["error"]
+    if "confirm" not in error:
+        raise _error(error["status"], answer)
+    return error["confirm"]
+
+
+def _error(status: int, answer: Any) -> ServiceError:
+    error = answer.get("error", {}) if isinstance(answer, dict) else {}
+    return ServiceError(status, error.get("message", "the service gave no reason"), error.get("field"))

@@ -109,7 +109,7 @@ EVENT = (
 # -- events -------------------------------------------------------------------------------------------------------
 
 
-class Body(msgspec.Struct, array_like=True):
+class Body(msgspec.Struct, array_like=True, gc=False):
     """What an event holds beside its numbers."""
 
     instance: Instance | None = None
@@ -123,7 +123,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Body).decode
 
 
-class Event(msgspec.Struct):
+class Event(msgspec.Struct, gc=False):
     """What a request added to the log, or what was there already (`repeat`)."""
 
     seq: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -93,48 +93,40 @@ def _teach(model: ServedModel, event: Event, note: Noted, fault: str | None) -> 
 
 def _learn_rows(model: ServedModel, events: list[Event], written: int, note: Noted) -> bool:
     """Learn rows of attributes together if all their names and classes are known; False if that cannot be done."""
+    learner = model.learner
     if not events:
         return True
-    learner = model.learner
     if model.limits.kind != "attributes" or model.fragile:
+        return False
+    if any(event.label is None or event.wrong or event.kind not in (LEARN, LABEL) for event in events):
         return False
     places: Any = learner.model.columns.attributes  # a mapping to columns
     classes = {name: number for number, name in enumerate(learner.known)}
-    columns: list[int] = []
-    numbers: list[float] = []
-    ends, labels = [0], []
+    instances = [event.instance.get("attributes", {}) for event in events if event.instance is not None]
+    ends = np.cumsum([0, *map(len, instances)])
     try:
-        for event in events:
-            if event.kind not in (LEARN, LABEL) or event.label is None or event.wrong:
-                return False
-            attributes = (event.instance or {}).get("attributes", {})
-            columns.extend(map(places.__getitem__, attributes))
-            numbers.extend(attributes.values())
-            ends.append(len(columns))
-            labels.append(classes[event.label])
+        columns = np.fromiter(map(places.__getitem__, chain.from_iterable(instances)), np.int32, ends[-1])
+        labels = np.fromiter(map(classes.__getitem__, [event.label for event in events]), np.int32, len(events))
     except KeyError:
         return False
-    values, known = np.array(numbers), np.array(labels, np.int32)
+    values = np.fromiter(chain.from_iterable(map(dict.values, instances)), float, ends[-1])
     if not values.size or np.abs(values).max() > (1.0 if learner.bounded else LARGE_VALUE):
         return False
     before = model.learner_state()
     try:
-        predicted = learner.learn_rows(np.array(ends), np.array(columns, np.int32), values, known)
+        predicted = learner.learn_rows(ends, columns, values, labels)
     except UNFIT:
         model.learner = Learner.from_state(*before)
         return False
-    guesses = [learner.classes[code] for code in predicted.tolist()]
-    late = 0
-    mistakes = np.empty(len(events), bool)
-    for i, (event, guess) in enumerate(zip(events, guesses, strict=True)):
-        if event.kind == LABEL:
-            late += 1
-            mistakes[i] = event.served != event.label
-        else:
-            mistakes[i] = guess != event.label
+    late, wrong, names = 0, [], learner.classes
+    for event, code in zip(events, predicted.tolist(), strict=True):
+        if event.kind == LEARN:
+            event.served = names[code]
             if event.seq > written:
-                note(event.seq, guess, None)
-    model.account.add_many(mistakes)
+                note(event.seq, event.served, None)
+        late += event.kind == LABEL
+        wrong.append(event.served != event.label)
+    model.account.add_many(np.array(wrong))
     model.pending -= late
     model.late += late
     return True
