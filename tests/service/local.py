@@ -39,6 +39,9 @@ class Local:
         """Stop without any last words, as a crash would."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
+        if hasattr(self.service, "pipeline"):  # its thread may be busy with the file
+            self.service.pipeline._inbox.put(None)
+            self.service.pipeline._thread.join()
         self.service.log.abandon()
 
     def do(self, work, seconds=300):

@@ -192,7 +192,7 @@ def test_what_an_operator_must_know(tmp_path, nursery, browser):
         server.stop()
         database = sqlite3.connect(tmp_path / "data" / "log.sqlite")
         database.execute("UPDATE events SET crc = 0 WHERE seq = 3")
-        database.execute("INSERT INTO incidents (at, told) VALUES (0, 'the log has lost <b>its</b> end')")
+        database.execute("INSERT INTO incidents (at, message) VALUES (0, 'the log has lost <b>its</b> end')")
         database.commit()
         database.close()
         for path in (tmp_path / "data" / "snapshots").iterdir():

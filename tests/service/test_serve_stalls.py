@@ -10,7 +10,8 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from local import Local
 
 from linmax.models.weights import Columns
-from linmax.service import probing, weights
+from linmax.service import model as model_module
+from linmax.service import weights
 from linmax.service.schemas import BodyReader, LearnBody
 
 M = "/v1/models/m"
@@ -52,13 +53,13 @@ def test_requests_leave_no_cycles(tmp_path, items):
 
 def test_a_model_is_probed_before_it_serves(tmp_path):
     with Local(tmp_path) as local:
-        probing.is_fragile.cache_clear()
+        model_module.is_fragile.cache_clear()
         make(local)
         local.call("POST", f"{M}/learn", {**RAIN, "label": "x"})
-        assert probing.is_fragile.cache_info().misses == 1
-    probing.is_fragile.cache_clear()
+        assert model_module.is_fragile.cache_info().misses == 1
+    model_module.is_fragile.cache_clear()
     with Local(tmp_path):
-        assert probing.is_fragile.cache_info().misses == 1
+        assert model_module.is_fragile.cache_info().misses == 1
 
 
 @pytest.mark.parametrize(

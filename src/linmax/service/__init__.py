@@ -12,7 +12,7 @@ Requests become events in a log; what is on stable storage is applied in order, 
 | `keys`, `metrics`, `logs` | keys and what they allow; monitoring |
 | `service`, `maintenance` | models by name, recovery, shutdown; upkeep |
 | `pipeline` | one thread writes, one fsync serves many |
-| `model`, `names`, `accounts`, `probing`, `weights` | a learner with its names, results and largest weights |
+| `model`, `names`, `weights` | a learner with its results, its names and its largest weights |
 | `replay`, `snapshots`, `environment` | a model brought up to date, here or on another processor |
 | `log`, `ids` | events on stable storage |
 | `offline`, `backup`, `folder` | a data folder without its server; backups |

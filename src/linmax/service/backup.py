@@ -1,7 +1,7 @@
 """Backups of a data folder, while it is in use or not: the log by ``VACUUM INTO``, snapshots and keys as files.
 
 A backup is a data folder. It is made under another name and gets its own when everything is on disk; so a folder with
-the right name is complete. A running service goes on meanwhile: the backup reads the log as it was at one moment.
+the right name is complete. A running service continues meanwhile: the backup reads the log as it was at one moment.
 """
 
 from __future__ import annotations

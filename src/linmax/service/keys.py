@@ -61,7 +61,7 @@ class KeyFile:
         self.path, self.closed = folder / "keys.json", folder / "closed"
 
     def read(self) -> list[Key] | None:
-        """All keys, revoked ones too; None when there has never been one."""
+        """Return all keys, revoked ones too; None if there has never been one."""
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=list[Key])
         except FileNotFoundError:
@@ -72,7 +72,7 @@ class KeyFile:
             raise ValueError(f"{self.path} cannot be read: {error}; restore it from a copy") from None
 
     def add(self, name: str, scopes: list[str], rate: float | None = None) -> str:
-        """Make a key; returns its text, which is not stored."""
+        """Add a key; return its text, which is not stored."""
         self.close()
         text = KEY_PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         with self._alone():
@@ -102,7 +102,7 @@ class KeyFile:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Wait for others who change the keys, so that no key is lost and none comes back."""
+        """Wait for other processes that change the keys, so that no key is lost and none comes back."""
         lock = self.path.with_name(".keys.lock")
         with lock.open("a") as file:
             give_to_owner(lock, lock.parent)
@@ -143,7 +143,7 @@ class _Bucket:
 
 
 class Gate:
-    """Who may do what, how often.
+    """The decision which key may do what, and how often.
 
     Examples
     --------
@@ -197,7 +197,7 @@ class Gate:
         self._buckets = {digest: self._bucket(digest, key.rate) for digest, key in self._keys.items() if key.rate}
 
     def _bucket(self, digest: str, rate: float) -> _Bucket:
-        """The bucket of a key: the one that there is, unless its rate has changed."""
+        """Return the bucket of a key: the known one, unless the rate has changed."""
         known = self._buckets.get(digest)
         return known if known is not None and known.rate == rate else _Bucket(rate)
 
@@ -229,7 +229,7 @@ class Gate:
         return self._known(hashlib.sha256(text.strip()).hexdigest())
 
     def _known(self, digest: str) -> Key | None:
-        # The look-up compares hashes: its timing tells the sender nothing useful.
+        # The look-up compares hashes: its timing reveals nothing useful to the sender.
         key = self._keys.get(digest)
         return key if key is not None and hmac.compare_digest(key.sha256, digest) else None
 

@@ -45,33 +45,11 @@ import msgspec
 from linmax.service.instances import Instance, Label
 from linmax.service.schemas import Refusal
 
-__all__ = [
-    "ASKS",
-    "BACKUP_NOTE",
-    "FORGET",
-    "LABEL",
-    "LEARN",
-    "PREDICT",
-    "SKIPPED",
-    "WANTS",
-    "Body",
-    "Damaged",
-    "DiskFull",
-    "Event",
-    "EventLog",
-    "InUse",
-    "Mark",
-    "ModelRow",
-    "StorageFailed",
-    "damage_said",
-    "last_seq",
-]
-
 logger = logging.getLogger("linmax.service")
 
 PREDICT, LEARN, LABEL, FORGET, WANTS, ASKS = 1, 2, 3, 4, 5, 6
 KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget", WANTS: "wants_label", ASKS: "ask"}
-VERSION = 5
+VERSION = 6
 CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
 SLICE_EVENTS, SLICE_PAGES = 500, 100  # of upkeep at a time
 FREE_PAGES = 64  # that may stay in the file for what comes next
@@ -98,7 +76,7 @@ CREATE INDEX of_model ON events (model);  -- and by sequence number, as any inde
 CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted, fault TEXT);
 CREATE INDEX faults ON answers (seq) WHERE fault IS NOT NULL;
 CREATE TABLE pending (model INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (model, seq)) WITHOUT ROWID;
-CREATE TABLE incidents (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, told TEXT NOT NULL, settled INTEGER);
+CREATE TABLE incidents (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, message TEXT NOT NULL, settled INTEGER);
 """
 EVENT = (
     "SELECT e.seq, e.kind, e.at, e.id, e.refers, e.body, e.crc, p.id, p.body, a.seq, a.predicted, a.fault "
@@ -110,7 +88,7 @@ EVENT = (
 
 
 class Body(msgspec.Struct, array_like=True, gc=False):
-    """What an event holds beside its numbers."""
+    """The content of an event, without its numbers."""
 
     instance: Instance | None = None
     label: Label | None = None
@@ -141,8 +119,8 @@ class Event(msgspec.Struct, gc=False):
     at: int = 0
     id: str | None = None
 
-    def tell(self, guess: Label | bool | None) -> None:
-        """Take in what was predicted or drawn."""
+    def answer(self, guess: Label | bool | None) -> None:
+        """Set what was predicted or drawn."""
         if self.kind == WANTS:
             self.wanted = bool(guess)
         else:
@@ -159,14 +137,14 @@ def _event(row: tuple[Any, ...], *, repeat: bool = True) -> Event:
         body = _decode(content)
         about = body if first is None else _decode(first)
     except msgspec.DecodeError:
-        raise Refusal(500, f"event {seq} is damaged; linmax serve verify tells more") from None
+        raise Refusal(500, f"event {seq} is damaged; run linmax serve verify") from None
     event = Event(seq, kind, about.instance, about.served, body.label, body.wrong, about.likely)
     event.repeat, event.fault, event.crc, event.at = repeat, fault, crc, at
     event.id = id if first_id is None else first_id
     if kind in (LEARN, WANTS):
         event.answered = answered is not None
         if event.answered:
-            event.tell(predicted)
+            event.answer(predicted)
     return event
 
 
@@ -231,10 +209,10 @@ def damage_said(database: apsw.Connection, path: Path) -> Iterator[None]:
         ) from None
     except (apsw.NotADBError, apsw.CorruptError) as error:
         database.close()
-        told = "is not a linmax log; choose another folder" if isinstance(error, apsw.NotADBError) else (
+        message = "is not a linmax log; choose another folder" if isinstance(error, apsw.NotADBError) else (
             f"is damaged ({error}); restore a backup"
         )  # fmt: skip
-        raise ValueError(f"{path} {told}") from None
+        raise ValueError(f"{path} {message}") from None
     except apsw.Error as error:
         database.close()
         raise OSError(f"{path} cannot be used: {error}; its disk must let this user write, and have room") from None
@@ -256,7 +234,7 @@ def last_seq(database: apsw.Connection) -> int:
 
 
 class Mark:
-    """The last acknowledged sequence number of a log, in a file beside it, so that a log that lost its end is found.
+    """The last acknowledged sequence number of a log, in a file next to it, so that a log that lost its end is found.
 
     SQLite ends a WAL at the first damaged frame without a word. The mark is written after each commit and not flushed:
     after a crash of the process it is exact, after a loss of power it may be behind, and it is never ahead.
@@ -396,28 +374,28 @@ class EventLog:
         if identity == self.identity and seq <= self.seq:
             self._mark.write(self.identity, self.seq)
             return
-        told = (
+        message = (
             f"the log ends at event {self.seq}, but events up to {seq} were acknowledged: {seq - self.seq} are lost; "
         )
         if identity != self.identity:
-            told = f"this is not the log whose events up to {seq} were acknowledged in this folder: they are lost; "
-        told += "either media are damaged, or a backup was restored over another folder"
+            message = f"this is not the log whose events up to {seq} were acknowledged in this folder: they are lost; "
+        message += "either media are damaged, or a backup was restored over another folder"
         if wal:
             kept = self.path.with_name("aside") / f"wal-{time.time_ns()}"
             kept.parent.mkdir(mode=0o700, exist_ok=True)
             kept.write_bytes(wal)
-            told += f"; the WAL as it was found is {kept.parent.name}/{kept.name}"
+            message += f"; the WAL as it was found is {kept.parent.name}/{kept.name}"
         self.seq = max(seq, self.seq)
-        self._note(told)
+        self._note(message)
 
-    def _note(self, told: str) -> None:
+    def _note(self, message: str) -> None:
         self.begin()
         self.note_seq()
-        self.note_incident(told)
+        self.note_incident(message)
         self.commit()
 
     def _seen(self) -> tuple[int, ...]:
-        """Return what tells the file from another one, and from itself after another program has written to it."""
+        """Return what identifies the file, and changes when another program writes to it."""
         if not self._is_plain_file:
             return ()
         try:
@@ -586,10 +564,10 @@ class EventLog:
             self.run("INSERT OR REPLACE INTO info VALUES ('environments', ?)", (json.dumps(self.environments),))
             self.commit()
 
-    def note_incident(self, told: str) -> None:
+    def note_incident(self, message: str) -> None:
         """Remember something that an operator must know, until it is settled."""
-        logger.critical(told)
-        self.run("INSERT INTO incidents (at, told) VALUES (?,?)", (self.at, told))
+        logger.critical(message)
+        self.run("INSERT INTO incidents (at, message) VALUES (?,?)", (self.at, message))
 
     # -- reading --------------------------------------------------------------------------------------
 

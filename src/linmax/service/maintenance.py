@@ -1,6 +1,6 @@
 """Upkeep while the service runs: snapshots, predictions that expire, retention, what was deleted.
 
-Each duty is tried again if it fails: the failure is counted and logged, and the others go on.
+Each duty is tried again if it fails: the failure is counted and logged, and the others continue.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Maintenance:
                 logger.info("housekeeping: %s works again", name)
 
     async def _gently(self, work: Callable[[EventLog], bool]) -> None:
-        """Let the writer do a long work in slices, with rests between them, until it says that there is no more."""
+        """Run a long task of the writer in slices, with pauses between them, until it returns that nothing is left."""
         more = True
         while more:
             began = time.monotonic()
@@ -123,7 +123,7 @@ class Maintenance:
     # -- predictions whose label never came -----------------------------------------------------------
 
     async def _expire(self) -> None:
-        """Forget predictions that have waited for longer than their model wants; that is an event like any other."""
+        """Forget predictions that have waited for longer than their model wants; these are events like any other."""
         for model in list(self.service.models.values()):
             expire, more = model.options.expire, True
             while expire is not None and more:
@@ -182,8 +182,8 @@ class Maintenance:
         if point <= service.log.models[number].kept:
             return
         for seq, path in found:  # what stands for the events must be whole, and of this history
-            told, _ = await asyncio.to_thread(files.read, path, SNAPSHOT)
-            if not await call(partial(_is_own, told=told, seq=seq, number=number)):
+            header, _ = await asyncio.to_thread(files.read, path, SNAPSHOT)
+            if not await call(partial(_is_own, header=header, seq=seq, number=number)):
                 raise ValueError(f"snapshot {path.name} is not part of this log's history")
         await call(lambda log: log.cut(number, point))
         position: int | None = 0
@@ -194,5 +194,5 @@ class Maintenance:
         await self._gently(EventLog.give_back)
 
 
-def _is_own(log: EventLog, *, told: Mapping[str, Any], seq: int, number: int) -> bool:
-    return belongs(told, seq, log, number)
+def _is_own(log: EventLog, *, header: Mapping[str, Any], seq: int, number: int) -> bool:
+    return belongs(header, seq, log, number)

@@ -32,8 +32,8 @@ class _Buckets:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
-    def told(self) -> list[tuple[str, float]]:
-        """Cumulative counts, as Prometheus wants them."""
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Return cumulative counts, as Prometheus requires them."""
         names = [*(str(float(bound)) for bound in self.bounds), "+Inf"]
         return list(zip(names, accumulate(map(float, self.counts)), strict=True))
 
@@ -63,7 +63,7 @@ class Metrics:
         self._recent.append(seconds)
 
     def latency(self) -> dict[str, float] | None:
-        """Median and 99th percentile of the last thousand requests about trials, in seconds."""
+        """Return median and 99th percentile of the last thousand requests about trials, in seconds."""
         found = sorted(self._recent)
         if not found:
             return None
@@ -76,34 +76,34 @@ class Metrics:
             self._commit_events.add(entries)
 
     def collect(self) -> Iterator[Metric]:
-        """What has been counted, family by family."""
+        """Yield the counters, family by family."""
         requests = CounterMetricFamily("linmax_requests", "Requests answered", labels=["operation", "status"])
         for (operation, status), count in self._requests.items():
             requests.add_metric([operation, str(status)], count)
         yield requests
         times = HistogramMetricFamily("linmax_request_seconds", "Time to answer", labels=["operation"])
         for operation, found in self._seconds.items():
-            times.add_metric([operation], found.told(), found.total)
+            times.add_metric([operation], found.cumulative(), found.total)
         yield times
-        for name, told, found in (
+        for name, help, found in (
             ("linmax_commit_seconds", "Time of a transaction with its fsync", self._commit_seconds),
             ("linmax_commit_events", "Events in a transaction", self._commit_events),
         ):
-            yield HistogramMetricFamily(name, told, buckets=found.told(), sum_value=found.total)
+            yield HistogramMetricFamily(name, help, buckets=found.cumulative(), sum_value=found.total)
 
     def text(self) -> bytes:
-        """Everything, in Prometheus' text format."""
+        """Return everything in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
 class _State:
-    """Collects what the service knows at the moment."""
+    """The present state of the service as metrics."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
 
     def collect(self) -> Iterator[Metric]:
-        """The families, one by one."""
+        """Yield the families."""
         service = self.service
         yield GaugeMetricFamily("linmax_ready", "1 when requests are taken", value=float(service.ready))
         yield GaugeMetricFamily("linmax_recovery_seconds", "Time of the last recovery", value=service.recovery_seconds)
@@ -131,8 +131,8 @@ class _State:
             (GaugeMetricFamily, "linmax_applied_seq", "Last event applied", lambda model: model.applied),
             (GaugeMetricFamily, "linmax_snapshot_seq", "Last event in a snapshot", lambda model: model.saved),
         )  # fmt: skip
-        for kind, name, told, value in families:
-            family = kind(name, told, labels=["model"])
+        for kind, name, help, value in families:
+            family = kind(name, help, labels=["model"])
             for model in list(service.models.values()):
                 family.add_metric([model.name], value(model))
             yield family

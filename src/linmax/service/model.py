@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -17,26 +19,28 @@ import numpy as np
 from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.models.online import Learner
-from linmax.service.accounts import Account
 from linmax.service.environment import environment
 from linmax.service.instances import Instance, InstanceLimits, Label
 from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, ModelRow
 from linmax.service.names import KnownNames
 from linmax.service.pipeline import Guess
-from linmax.service.probing import is_fragile
 from linmax.service.schemas import ModelOptions, Probability, Refusal
 from linmax.service.weights import WeightsCache
 
-__all__ = ["EMPTY_INSTANCE", "UNFIT", "Noted", "ServedModel"]
+__all__ = ["EMPTY_INSTANCE", "PENDING", "UNFIT", "Account", "Curve", "Noted", "ServedModel", "is_fragile"]
 
 logger = logging.getLogger("linmax.service")
 
 STATE_GROWTH = 1.02  # of the number of names, before the learner is measured again
 LARGE = 1e50  # numbers beyond it are looked at more closely
+STEEP = (1.0, 30.0, 1e3, 1e6)  # numbers that a rule with a steep link cannot take
 EMPTY_INSTANCE: Instance = {"attributes": {}}  # an empty instance is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
-# What a state depends on.
+CURVE_POINTS = 2048  # the most points that a curve stores
+Point = tuple[int, int, int | None, int | None]
+# The options on which a state depends.
 SAME = ("learner", "kind", "labels", "classes", "candidates", "thresholds", "tie", "update_on_tie")
+PENDING = {PREDICT: 1, LABEL: -1, FORGET: -1}  # by how many more predictions wait for their label
 Noted = Callable[[int, Guess, str | None], None]
 
 
@@ -45,7 +49,7 @@ class ServedModel:
 
     Parameters
     ----------
-    row : what the log says of it.
+    row : its entry in the log.
     """
 
     def __init__(self, row: ModelRow) -> None:
@@ -53,6 +57,7 @@ class ServedModel:
         self.options = msgspec.convert(row.description | row.limits, ModelOptions)
         self.limits = InstanceLimits(self.options)
         self.learner = _learner(self.options)
+        self.fragile = is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
         self.account = Account()
         self.applied = 0  # sequence number of the last event in the state
         self.crc = row.kept_crc  # the running checksum after it
@@ -66,37 +71,32 @@ class ServedModel:
         self.late = 0  # labels that came after their prediction was served, or say only what is wrong
 
     def change(self, limits: Mapping[str, Any]) -> None:
-        """Change options that have no part in what is learned."""
+        """Change options that do not affect what is learned."""
         self.options = msgspec.convert(msgspec.to_builtins(self.options) | dict(limits), ModelOptions)
         self.limits = InstanceLimits(self.options)
 
     def predict(self, instance: Instance) -> Label | None:
-        """The label to serve; the state does not change."""
+        """Return the label to serve; the state does not change."""
         return self.learner.predict(**(instance or EMPTY_INSTANCE))
 
     def probabilities(self, instance: Instance) -> list[Probability]:
-        """How likely each class is, the likeliest first."""
+        """Return the probability of each class, the most probable first."""
         found = self.learner.predict_proba(**(instance or EMPTY_INSTANCE))
         rows = [Probability(label=label, probability=value) for label, value in found.items()]
         return sorted(rows, key=lambda row: -row.probability)
 
     def likely_set(self, instance: Instance, coverage: float) -> list[Label]:
-        """The classes that hold the right one as often as ``coverage`` says, the likeliest first."""
+        """Return the classes that contain the label as often as ``coverage``, the most probable first."""
         return list(self.learner.predict_set(**(instance or EMPTY_INSTANCE), coverage=coverage))
 
     @property
     def selects(self) -> bool:
-        """Whether it draws which labels it wants."""
+        """Return whether it draws which labels it wants."""
         return self.learner.model.selects
 
     @property
-    def fragile(self) -> bool:
-        """Whether ordinary numbers can spoil the learner."""
-        return is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
-
-    @property
     def size(self) -> int:
-        """Bytes of the learner's arrays and of the names."""
+        """Return the bytes of the learner's arrays and of the names."""
         return self.nbytes + self.names.bytes
 
     def measure(self) -> int:
@@ -110,12 +110,8 @@ class ServedModel:
         if count > self._measured * STATE_GROWTH:
             self._measured, self.nbytes = count, self.measure()
 
-    def probe(self) -> None:
-        """Find out what is tried out once for all such learners, so that no request waits for it."""
-        is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
-
     def check(self, instance: Instance, label: Label | None, field: str = "label") -> None:
-        """Refuse what could not be learned, before it is stored; `field` is where the label stands."""
+        """Refuse a trial that could not be learned, before it is stored; `field` is that of the label."""
         attributes = instance.get("attributes")
         safe = not self.learner.bounded and len(instance) == (attributes is not None)
         if safe and (not attributes or -LARGE < min(attributes.values()) <= max(attributes.values()) < LARGE):
@@ -127,91 +123,59 @@ class ServedModel:
                 raise Refusal(422, f"{field}{str(error).removeprefix('label')}", field=field) from None
             raise Refusal(422, str(error), field=self.options.kind) from None
 
-    def apply(self, event: Event, note: Noted) -> str | None:
-        """Apply a stored event; returns why it could not be learned, if so.
+    def apply(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
+        """Apply a stored event, unless a `fault` of it is known; return why it could not be learned, if so.
 
-        `note` is called with what was predicted just before a learn event, and with why an event cannot be learned.
+        `note` is called with the prediction before a learn event, with a draw, and with why an event cannot be learned.
         """
-        fault = None
-        if event.kind == PREDICT:
-            self.pending += 1
-        elif event.kind == FORGET:
-            self.pending -= 1
-        elif event.kind == WANTS:
-            fault = self.draw(event, note)
-        elif event.kind == ASKS:
-            fault = self.ask_by(event, note)
-        else:
-            fault = self.teach(event, note)
-        self.applied, self.crc = event.seq, event.crc
-        return fault
-
-    def teach(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
-        """Learn a labelled trial, unless a `fault` of it is known; returns why it could not be learned, if so."""
-        assert event.instance is not None
-        if event.kind == LABEL:
-            self.pending -= 1
-        self.late += event.kind == LABEL or event.wrong
-        predicted = None
-        if fault is None:
+        kind, guess = event.kind, None
+        self.pending += PENDING.get(kind, 0)
+        if kind not in (PREDICT, FORGET):
             try:
-                predicted = self._learn(event.instance or EMPTY_INSTANCE, event.label, event.wrong)
+                guess = self._learn(event) if fault is None else None
             except UNFIT as error:
                 # It stays in the log; a replay refuses it again, so the state is the same.
                 logger.error("model %s: event %d is stored but cannot be learned: %s", self.name, event.seq, error)
                 fault = str(error)
-        self.unlearned += fault is not None
-        self.note_growth()
-        if event.kind == LEARN:
-            event.served, event.answered = predicted, True
-        if event.kind == LEARN or fault is not None:
-            note(event.seq, predicted, fault)
-        if event.label is not None:
-            self.account.add(event.instance, event.served, event.label, wrong=event.wrong)
+            if kind == WANTS:
+                guess = bool(guess)
+            if kind in (LEARN, WANTS):
+                event.answer(guess)
+            if kind in (LEARN, WANTS) or fault is not None:
+                note(event.seq, guess, fault)
+        if kind in (LEARN, LABEL):
+            self.late += kind == LABEL or event.wrong
+            self.unlearned += fault is not None
+            self.note_growth()
+            if event.label is not None:
+                self.account.add(event.instance or {}, event.served, event.label, wrong=event.wrong)
+        self.applied, self.crc = event.seq, event.crc
         return fault
 
-    def draw(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
-        """Draw whether a label is wanted, unless a `fault` is known; returns why it could not be drawn, if so."""
-        assert event.instance is not None
+    def _learn(self, event: Event) -> Guess:
+        """Learn, draw, or choose by what voters are asked; or raise and leave the learner as it was."""
+        given = event.instance or EMPTY_INSTANCE
+        if event.kind == WANTS:
+            return bool(self.learner.wants_label(**given))
+        if event.kind == ASKS:
+            self.learner.ask_by(given["tolerance"], given.get("costs"))
+            return None
+        truth: dict[str, Any] = {"wrong" if event.wrong else "label": event.label}
+        before = self.learner_state() if self.fragile else None
         try:
-            wanted = fault is None and self.learner.wants_label(**(event.instance or EMPTY_INSTANCE))
-        except UNFIT as error:
-            wanted, fault = False, str(error)
-        event.tell(wanted)
-        note(event.seq, wanted, fault)
-        return fault
-
-    def ask_by(self, event: Event, note: Noted, fault: str | None = None) -> str | None:
-        """Choose by what voters are asked, unless a `fault` is known; returns why that could not be done, if so."""
-        assert event.instance is not None
-        if fault is None:
-            try:
-                self.learner.ask_by(event.instance["tolerance"], event.instance.get("costs"))
-            except UNFIT as error:
-                fault = str(error)
-        if fault is not None:
-            note(event.seq, None, fault)
-        return fault
-
-    def _learn(self, instance: Instance, label: Label | None, wrong: bool) -> Label | None:
-        """Learn, or raise and leave the learner as it was."""
-        told: dict[str, Any] = {"wrong" if wrong else "label": label}
-        if not self.fragile:
-            return self.learner.learn(**instance, **told)
-        before = self.learner_state()
-        try:
-            return self.learner.learn(**instance, **told)
+            return self.learner.learn(**given, **truth)
         except UNFIT:
-            self.learner = Learner.from_state(*before)
+            if before is not None:
+                self.learner = Learner.from_state(*before)
             raise
 
     def bound(self) -> tuple[float, float] | None:
-        """(a, b): at every trial so far the mistakes are at most a + b m, m being those of the best voter.
+        """Return (a, b): at every trial so far the mistakes are at most a + b m, m being those of the best voter.
 
         Known for Winnow over votes when every label came with its instance. The best voter is a comparator u with
         margin 1; a trial that it gets wrong adds at most 2 to the hinge loss N, so with r = ln alpha
-        M <= (ln n + r N)/(r - ln cosh r) + k. The k trials that bring a new class are counted apart: a class cannot
-        be predicted before. See `linmax.bounds.multiplicative`.
+        M <= (ln n + r N)/(r - ln cosh r) + k. The k trials that bring a new class are added: a class cannot be
+        predicted before. See `linmax.bounds.multiplicative`.
         """
         rule, account = self.learner.learner, self.account
         if not isinstance(rule, Rule) or rule.name != "winnow" or self.limits.kind != "votes":
@@ -227,8 +191,7 @@ class ServedModel:
         return first + (0 if self.learner.fixed else len(self.learner.known)), slope
 
     def warm_up(self) -> None:
-        """Compile and try out everything the learner needs, so that no request waits for it. Spoils the learner."""
-        self.probe()
+        """Compile and try out everything the learner needs, so that no request waits for it; the learner is spoiled."""
         labels: list[Any] = self.limits.classes or (["a", "b"] if self.limits.label_type is str else [0, 1])
         blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
         kinds = blocks if self.limits.kind == "mixed" else (self.limits.kind,)
@@ -244,9 +207,9 @@ class ServedModel:
     # -- snapshots and recovery -----------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The whole state, copied: plain data and arrays."""
+        """Return the whole state, copied: plain data and arrays."""
         description, arrays = self.learner_state()
-        told = {
+        header = {
             "model": self.number,
             "applied_seq": self.applied,
             "crc": self.crc,
@@ -258,23 +221,23 @@ class ServedModel:
             "account": self.account.state(),
             "learner": description,
         }
-        return told, arrays
+        return header, arrays
 
     def learner_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The learner's state, copied, so that it can be written while the learner continues."""
+        """Return the learner's state, copied, so that it can be written while the learner continues."""
         description, arrays = self.learner.state()
         return description, {name: array.copy() for name, array in arrays.items()}
 
-    def restore(self, told: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    def restore(self, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from a state; ValueError if it is of another model."""
         own = msgspec.to_builtins(self.options)
-        if told["model"] != self.number or any(told["options"].get(name, False) != own[name] for name in SAME):
+        if header["model"] != self.number or any(header["options"].get(name, False) != own[name] for name in SAME):
             raise ValueError("it is of another model")
-        learner, account = Learner.from_state(told["learner"], arrays), Account.from_state(told["account"])
-        pending, unlearned, late = told["pending"], told["unlearned"], told["late"]
+        learner, account = Learner.from_state(header["learner"], arrays), Account.from_state(header["account"])
+        pending, unlearned, late = header["pending"], header["unlearned"], header["late"]
         self.learner, self.account = learner, account
-        self.applied = self.saved = told["applied_seq"]
-        self.crc = told["crc"]
+        self.applied = self.saved = header["applied_seq"]
+        self.crc = header["crc"]
         self.pending, self.unlearned, self.late = pending, unlearned, late
 
 
@@ -297,3 +260,157 @@ def _learner(options: ModelOptions) -> Learner:
         return learner
     except (ValueError, TypeError) as error:
         raise Refusal(422, str(error), field="learner") from None
+
+
+# -- results ------------------------------------------------------------------------------------------------------
+
+
+class Curve:
+    """Points at multiples of a stride, which doubles when there are too many; a function of the trials alone.
+
+    Examples
+    --------
+    >>> curve = Curve(most=4)
+    >>> for t in range(1, 11):
+    ...     curve.add((t, t // 2, None, None))
+    >>> [point[0] for point in curve.points], curve.stride
+    ([4, 8], 4)
+    """
+
+    def __init__(self, most: int = CURVE_POINTS) -> None:
+        self.most, self.stride = most, 1
+        self.points: list[Point] = []
+
+    def add(self, point: Point) -> None:
+        """Note the state after a trial."""
+        if point[0] % self.stride:
+            return
+        self.points.append(point)
+        if len(self.points) >= self.most:
+            self.stride *= 2
+            self.points = [kept for kept in self.points if kept[0] % self.stride == 0]
+
+    def after(self, trials: int, most: int) -> list[Point]:
+        """Return at most `most` points after a trial, evenly thinned; the last one is among them."""
+        found = [point for point in self.points if point[0] > trials]
+        step = -(-len(found) // max(most, 1))
+        return found[::-1][:: max(step, 1)][::-1]
+
+
+class Account:
+    """Trials and mistakes of a model, and of plurality and the best voter when there are votes.
+
+    An abstention counts as a mistake of that voter. Plurality takes the smallest of the labels that most voters
+    name.
+
+    Examples
+    --------
+    >>> account = Account()
+    >>> account.add({"votes": {"ann": "x", "bob": "y", "cy": "y"}}, served="x", label="x")
+    >>> account.point
+    (1, 0, 1, 0)
+    """
+
+    def __init__(self) -> None:
+        self.trials = self.mistakes = self.plurality = self.best = 0
+        self.right: dict[str, int] = {}  # how often each voter named the label
+        self.votes = False
+        self.curve = Curve()
+
+    @property
+    def point(self) -> Point:
+        """Return trials and mistakes so far: served, plurality, best voter."""
+        if not self.votes:
+            return self.trials, self.mistakes, None, None
+        return self.trials, self.mistakes, self.plurality, self.trials - self.best
+
+    def add(self, instance: Instance, served: Label | None, label: Label, *, wrong: bool = False) -> None:
+        """Count one labelled trial; if the class is only known to be `wrong`, voters of another one are right."""
+        self.trials += 1
+        if (served == label) == wrong:
+            self.mistakes += 1
+        votes = {voter: vote for voter, vote in (instance.get("votes") or {}).items() if vote is not None}
+        if votes:
+            self._count_votes(votes, label, wrong)
+        elif self.votes:
+            self.plurality += 1
+        if self.trials % self.curve.stride == 0:
+            self.curve.add(self.point)
+
+    def add_many(self, wrong: np.ndarray) -> None:
+        """Count labelled trials without votes, by whether each served label was wrong."""
+        first = self.trials
+        mistakes = self.mistakes + np.cumsum(wrong)
+        for trials in range(first + 1, first + len(wrong) + 1):
+            if trials % self.curve.stride == 0:
+                self.trials, self.mistakes = trials, int(mistakes[trials - first - 1])
+                self.curve.add(self.point)
+        self.trials, self.mistakes = first + len(wrong), int(mistakes[-1])
+
+    def _count_votes(self, votes: dict[str, Label], label: Label, wrong: bool) -> None:
+        if not self.votes:
+            self.votes, self.plurality = True, self.trials - 1  # nobody had voted before
+        for voter, vote in votes.items():
+            if (vote == label) != wrong:
+                count = self.right[voter] = self.right.get(voter, 0) + 1
+                if count > self.best:
+                    self.best = count
+        counts = Counter(votes.values())
+        most = max(counts.values())
+        if (min(vote for vote, count in counts.items() if count == most) == label) == wrong:
+            self.plurality += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return the state as plain data."""
+        return {
+            "trials": self.trials,
+            "mistakes": self.mistakes,
+            "plurality": self.plurality,
+            "best": self.best,
+            "right": self.right.copy(),
+            "votes": self.votes,
+            "stride": self.curve.stride,
+            "points": [list(point) for point in self.curve.points],
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Account:
+        """Return the account that had this state."""
+        account = cls()
+        for name in ("trials", "mistakes", "plurality", "best", "right", "votes"):
+            setattr(account, name, state[name])
+        account.curve.stride = state["stride"]
+        account.curve.points = [(t, m, p, b) for t, m, p, b in state["points"]]
+        return account
+
+
+# -- overflow -----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def is_fragile(learner: str, kind: str, thresholds: bool) -> bool:
+    """Return whether numbers of ordinary size can carry the weights out of the range of floats, and spoil them.
+
+    A probe learns a few trials and is thrown away; models with the same options share one.
+
+    Examples
+    --------
+    >>> is_fragile("perceptron", "attributes", True), is_fragile("quasi-additive(sinh)", "attributes", True)
+    (False, True)
+    """
+    blocks = ("attributes", "scores") if kind == "mixed" else (kind,)
+    return any(_overflows(learner, block, thresholds) for block in blocks if block != "votes")
+
+
+def _overflows(learner: str, block: str, thresholds: bool) -> bool:
+    probe = Learner(learner, thresholds=thresholds)
+    for number in () if probe.bounded else STEEP:
+        for label in "aba":
+            instance: Instance = {block: {"0": number if block == "attributes" else {label: number}}}
+            try:
+                probe.learn(**instance, label=label)
+            except OverflowError:
+                return True
+            except (ValueError, TypeError, ArithmeticError):
+                return False  # it says so before it changes anything
+    return False

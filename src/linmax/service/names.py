@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "KnownNames", "named_in"]
 
-STORED_NAME_BYTES = 400  # of memory that a name takes here and in the learner, beside its letters
+STORED_NAME_BYTES = 400  # of memory that a name takes here and in the learner, besides its letters
 FIELDS = ("attributes", "votes", "scores", "label")
 CLASS = 3
 

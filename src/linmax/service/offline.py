@@ -27,20 +27,20 @@ ROWS_AT_ONCE = 1000
 
 @dataclass
 class Findings:
-    """Lines to read, and whether all is well."""
+    """Lines of a report, and whether all is well."""
 
     lines: list[str] = field(default_factory=list)
     good: bool = True
 
     def add(self, line: str, *, good: bool = True) -> None:
-        """One more line."""
+        """Add a line."""
         self.lines.append(line)
         self.good = self.good and good
 
 
 @contextlib.contextmanager
 def opened(data: Path) -> Iterator[EventLog]:
-    """The log of a folder that no server uses."""
+    """Open the log of a folder that no server uses."""
     if not (data / "log.sqlite").exists():
         raise ValueError(f"{data} holds no log; name the folder that linmax serve --data was given")
     log = EventLog(data / "log.sqlite")
@@ -77,9 +77,9 @@ def check(data: Path, *, settle: bool = False) -> Findings:
             except Exception as error:  # whatever it is, it concerns this model alone
                 report.add(f"{row.name}: {type(error).__name__}: {error}; restore a backup", good=False)
             else:
-                told = f"{model.account.trials} trials, {model.account.mistakes} mistakes, {model.pending} pending"
-                report.add(f"{row.name}: {told}: whole")
-        sql = "SELECT number, told FROM incidents WHERE settled IS NULL ORDER BY number"
+                figures = f"{model.account.trials} trials, {model.account.mistakes} mistakes, {model.pending} pending"
+                report.add(f"{row.name}: {figures}: whole")
+        sql = "SELECT number, message FROM incidents WHERE settled IS NULL ORDER BY number"
         for number, words in log.run(sql).fetchall():
             report.add(f"incident {number}: {words}", good=settle)
         if settle:
@@ -127,7 +127,7 @@ def delete(data: Path, name: str) -> str:
 
 
 def compact(data: Path) -> str:
-    """Write the log anew without the space of what was removed."""
+    """Rewrite the log without the space of removed events."""
     with opened(data) as log:
         log.checkpoint(truncate=True)
         before = log.path.stat().st_size
@@ -139,7 +139,7 @@ def compact(data: Path) -> str:
 
 
 def exported(data: Path, model: str | None, since: int) -> Iterator[dict[str, Any]]:
-    """Every event after a sequence number, of one model or of all."""
+    """Yield every event after a sequence number, of one model or of all."""
     with opened(data) as log:
         number = None if model is None else _row(log, model).number
         while events := log.export(since, number, ROWS_AT_ONCE):
@@ -160,25 +160,25 @@ def verify(data: Path) -> Findings:
             try:
                 _Verified(log, Snapshots(data / "snapshots"), row).run(report)
             except Exception as error:  # whatever it is, it concerns this model alone
-                told = f"{error}" if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
-                report.add(f"{row.name}: {told}", good=False)
+                reason = f"{error}" if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
+                report.add(f"{row.name}: {reason}", good=False)
     return report
 
 
 class _Verified:
-    """One model, replayed and compared."""
+    """The comparison of one model with its replay."""
 
     def __init__(self, log: EventLog, snapshots: Snapshots, row: ModelRow) -> None:
         self.log, self.row = log, row
         self.states = []
         for seq, path in reversed(snapshots.found(row.number)):
-            told, arrays = files.read(path, SNAPSHOT)
-            if not belongs(told, seq, log, row.number):
+            header, arrays = files.read(path, SNAPSHOT)
+            if not belongs(header, seq, log, row.number):
                 raise ValueError(f"snapshot {path.name} is not part of this log's history")
-            self.states.append((seq, told, arrays))
+            self.states.append((seq, header, arrays))
         self.answers, self.skipped = 0, False
         self.different: Counter[str] = Counter()  # because of another processor or version
-        learned_by = [*log.environments, *(told["written_by"] for _, told, _ in self.states)]
+        learned_by = [*log.environments, *(header["written_by"] for _, header, _ in self.states)]
         self.others = [by for by in learned_by if by != environment()]
         log.answered = 0  # what a replay predicts is compared, also where it is written down
 
@@ -186,13 +186,13 @@ class _Verified:
         row, model = self.row, ServedModel(self.row)
         begin = ""
         if row.kept:  # the first events are gone, and the oldest snapshot stands for them
-            seq, told, arrays = self.states.pop(0)
-            model.restore(told, arrays)
+            seq, header, arrays = self.states.pop(0)
+            model.restore(header, arrays)
             begin = f" (from the snapshot at event {seq} on; the log begins after {row.kept})"
         trials = 0
-        for seq, told, arrays in self.states:
+        for seq, header, arrays in self.states:
             trials += replay(model, self.log, self._compare, until=seq)
-            self._compare_state(seq, told, arrays, model)
+            self._compare_state(seq, header, arrays, model)
         trials += replay(model, self.log, self._compare)
         same = "the same"
         if self.different:
@@ -205,12 +205,12 @@ class _Verified:
             good=model.crc == row.crc,
         )
 
-    def _compare_state(self, seq: int, told: dict[str, Any], arrays: Any, model: ServedModel) -> None:
+    def _compare_state(self, seq: int, header: dict[str, Any], arrays: Any, model: ServedModel) -> None:
         """Compare a snapshot with the replay: bit by bit, or within the tolerance where others learned it."""
         own, ours = model.state()
-        if told["account"] == own["account"] and digest(arrays) == digest(ours):
+        if header["account"] == own["account"] and digest(arrays) == digest(ours):
             return
-        near = agree(arrays, ours) and told["account"]["trials"] == own["account"]["trials"]
+        near = agree(arrays, ours) and header["account"]["trials"] == own["account"]["trials"]
         if not self.others or not (near or self._other_versions()):
             raise ValueError(f"the snapshot at event {seq} differs from a replay")
         self.different["snapshots"] += 1
@@ -229,19 +229,18 @@ class _Verified:
         stored = self.log.run("SELECT predicted, fault FROM answers WHERE seq = ?", (seq,)).get
         if stored is None:
             return  # it was not yet written down
-        told = stored[0]
         if stored[1] == SKIPPED:
             self.skipped = True  # later answers came from a model that had learned it
-        if not self.skipped and (told, stored[1]) != (predicted, fault):
+        if not self.skipped and tuple(stored) != (predicted, fault):
             # On another processor ties may be broken differently; damage changes more than one answer in a thousand.
             if not self.others or (self.different["answers"] > self.answers // 1000 and not self._other_versions()):
-                raise ValueError(f"event {seq} was answered with {told!r}, and a replay gives {predicted!r}")
+                raise ValueError(f"event {seq} was answered with {stored[0]!r}, and a replay gives {predicted!r}")
             self.different["answers"] += 1
         self.answers += 1
 
 
 def digest(arrays: Any) -> str:
-    """One hash over all arrays."""
+    """Return one hash of all arrays."""
     found = hashlib.sha256()
     for name in sorted(arrays):
         found.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())

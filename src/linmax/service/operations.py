@@ -36,7 +36,7 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def refusal_response(refusal: Refusal, more: dict[str, Any] | None = None) -> Response:
-    """Return a refusal as an answer, with `more` beside the error in its body."""
+    """Return a refusal as an answer, with `more` and the error in its body."""
     response = json_response((more or {}) | refusal.body(), refusal.status)
     if refusal.retry_after is not None:
         response.headers["retry-after"] = str(max(1, math.ceil(refusal.retry_after)))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from linmax.models.online import Learner
-from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, SKIPPED, WANTS, Damaged, Event, EventLog
-from linmax.service.model import UNFIT, Noted, ServedModel
+from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, SKIPPED, Damaged, Event, EventLog
+from linmax.service.model import PENDING, UNFIT, Noted, ServedModel
 
 __all__ = ["Interrupted", "replay"]
 
@@ -67,28 +67,22 @@ def _apply(
     while chunk := list(islice(events, size)):
         if stopping():
             raise Interrupted
-        taught = [event for event in chunk if event.kind not in (PREDICT, FORGET)]
         # Long stretches without a new name or class are learned together; rows with something new one by one.
+        taught = [event for event in chunk if event.kind not in (PREDICT, FORGET)]
         if not any(event.seq in faults for event in taught) and _learn_rows(model, taught, written, note):
             size = min(2 * size, MOST_ROWS)
+            model.pending += sum(PENDING.get(event.kind, 0) for event in chunk)
+            model.applied, model.crc = chunk[-1].seq, chunk[-1].crc
         else:
             size = FEWEST_ROWS
-            for event in taught:
-                _teach(model, event, note, faults.get(event.seq))
-        kinds = [event.kind for event in chunk]
-        model.pending += kinds.count(PREDICT) - kinds.count(FORGET)
-        model.applied, model.crc = chunk[-1].seq, chunk[-1].crc
+            for event in chunk:
+                try:
+                    model.apply(event, note, faults.get(event.seq))
+                except Exception as error:
+                    message = f"event {event.seq} cannot be replayed: {type(error).__name__}: {error}"
+                    raise Damaged(event.seq, message) from error
         trials += sum(event.label is not None for event in taught)
     return trials
-
-
-def _teach(model: ServedModel, event: Event, note: Noted, fault: str | None) -> None:
-    work = {WANTS: model.draw, ASKS: model.ask_by}.get(event.kind, model.teach)
-    try:
-        work(event, note, fault)
-    except Exception as error:
-        message = f"event {event.seq} cannot be replayed: {type(error).__name__}: {error}"
-        raise Damaged(event.seq, message) from error
 
 
 def _learn_rows(model: ServedModel, events: list[Event], written: int, note: Noted) -> bool:
@@ -127,6 +121,5 @@ def _learn_rows(model: ServedModel, events: list[Event], written: int, note: Not
         late += event.kind == LABEL
         wrong.append(event.served != event.label)
     model.account.add_many(np.array(wrong))
-    model.pending -= late
     model.late += late
     return True

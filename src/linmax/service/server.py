@@ -34,7 +34,7 @@ TOO_LONG = (
 )
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
-SWITCH_SECONDS = 0.001  # for which another thread may go on while the event loop wants the interpreter
+SWITCH_SECONDS = 0.001  # for which another thread may continue while the event loop wants the interpreter
 # New objects, and rounds, before the garbage collector looks at the youngest, the younger and all: short pauses.
 SERVER_COLLECT_AFTER = (10_000, 4, 10)
 

@@ -1,4 +1,4 @@
-"""The service without HTTP: models by name, recovery, shutdown. Trials are in `trials`, upkeep in `housekeeping`."""
+"""The service without HTTP: models by name, recovery, shutdown."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Service:
         private_folder(settings.data)
         self.settings = settings
         self.log = EventLog(settings.data / "log.sqlite", vfs=vfs, wait=LOCK_SECONDS)
-        (settings.data / BACKUP_NOTE).unlink(missing_ok=True)  # from now on it goes on by itself, with a WAL of its own
+        (settings.data / BACKUP_NOTE).unlink(missing_ok=True)  # from now on it has its own history and WAL
         flush_folder(settings.data)
         self.budget = Budget(*settings.budgets, lambda: self.models.values())
         self.snapshots = Snapshots(settings.data / "snapshots")
@@ -150,7 +150,6 @@ class Service:
             try:
                 model = ServedModel(row)
                 self.snapshots.restore(model, self.log)
-                model.probe()
                 self.replayed += replay(model, self.log, self._noting(row.number), stopping=self.stopping.is_set)
                 model.names, model.nbytes = KnownNames(model.learner), model.measure()
             except Interrupted:
@@ -159,8 +158,8 @@ class Service:
                 self._quarantine(row, error)
             else:
                 self.models[row.name] = model
-        sql = "SELECT told FROM incidents WHERE settled IS NULL ORDER BY number DESC LIMIT ?"
-        self.incidents = [told for (told,) in self.log.run(sql, (LAST_INCIDENTS,))]
+        sql = "SELECT message FROM incidents WHERE settled IS NULL ORDER BY number DESC LIMIT ?"
+        self.incidents = [message for (message,) in self.log.run(sql, (LAST_INCIDENTS,))]
 
     def _quarantine(self, row: ModelRow, error: Exception) -> None:
         reason = f"{error}" if isinstance(error, (Refusal, Damaged)) else f"{type(error).__name__}: {error}"
@@ -180,7 +179,7 @@ class Service:
     # -- models ---------------------------------------------------------------------------------------
 
     def model(self, name: str) -> ServedModel:
-        """The model of this name; 404 when there is none, 503 before recovery is done or when it is in quarantine."""
+        """Return the model of this name; 404 if there is none, 503 during recovery or if it is in quarantine."""
         self.check_ready()
         found = self.models.get(name)
         if found is None:
@@ -191,12 +190,12 @@ class Service:
         return found
 
     def check_ready(self) -> None:
-        """503 before recovery is done."""
+        """Refuse with 503 before recovery is done."""
         if not self.ready:
             raise Refusal(503, "the log is being replayed; try again", retry_after=1)
 
     async def create(self, body: NewModel) -> ServedModel:
-        """Make a model; a request that is repeated while or after it is made, as after a timeout, gets the same one."""
+        """Create a model; a request that is repeated, as after a timeout, gets the same one."""
         self.check_ready()
         name = body.name
         model = self.models.get(name)
@@ -244,8 +243,8 @@ class Service:
             word = secrets.token_urlsafe(9)
             self._confirmations[found.number] = (word, now + CONFIRM_SECONDS)
             trials = f"{found.account.trials} trials" if isinstance(found, ServedModel) else "its trials"
-            told = f"this deletes {trials} for ever; ask again with ?confirm={word}"
-            raise Refusal(428, told, field="confirm", confirm=word)
+            message = f"this deletes {trials} for ever; repeat with ?confirm={word}"
+            raise Refusal(428, message, field="confirm", confirm=word)
         del self._confirmations[found.number]
         table: dict[str, Any] = self.models if isinstance(found, ServedModel) else self.quarantined
         del table[name]
@@ -264,16 +263,16 @@ class Service:
             self.budget.admit(model, new)
 
     def _apply(self, entry: Entry) -> None:
-        """Called by the pipeline, in order, with what is on stable storage."""
+        """Apply an entry that is on stable storage; the pipeline calls this in order."""
         event, model = entry.outcome, entry.model
         assert isinstance(event, Event)
         if not event.repeat:
             note = self.pipeline.answered
-            event.fault = model.apply(event, lambda *told: note(model.number, *told))
+            event.fault = model.apply(event, lambda *answer: note(model.number, *answer))
         elif event.seq in self.pipeline.unwritten:
             _, _, guess, event.fault = self.pipeline.unwritten[event.seq]
             if not event.answered:
-                event.tell(guess)
+                event.answer(guess)
         if event.fault is not None:
             message = f"stored, but it cannot be learned: {event.fault}"
             entry.outcome = Refusal(422, message, field=model.options.kind)

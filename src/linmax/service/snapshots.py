@@ -1,7 +1,7 @@
 """Snapshots: the state of a model after an event, so that recovery need not start from the first event.
 
 They are files ``MODEL-SEQ.linmax``, both numbers, in their own folder. The log is the truth: a damaged snapshot is
-skipped, and one that is not of this log's history, which its running checksum tells, is set aside. Deleting all of them
+skipped, and one that is not of this log's history, as its running checksum shows, is set aside. Deleting all of them
 only costs time, unless the log has been cut behind them.
 """
 
@@ -40,7 +40,7 @@ class Snapshots:
             left.unlink()
 
     def found(self, number: int) -> list[tuple[int, Path]]:
-        """(sequence number, file) of a model's snapshots, newest first."""
+        """Return (sequence number, file) of a model's snapshots, newest first."""
         matches = ((SNAPSHOT_NAME.fullmatch(path.name), path) for path in self.folder.iterdir())
         return sorted(((int(m[2]), path) for m, path in matches if m and int(m[1]) == number), reverse=True)
 
@@ -54,33 +54,33 @@ class Snapshots:
         return path
 
     def restore(self, model: ServedModel, log: EventLog) -> None:
-        """Put the model into the newest state that is intact and part of the log's history.
+        """Set the model to the newest state that is intact and part of the log's history.
 
-        What this library cannot read, or goes on from in its own way, is said: after an upgrade, figures that follow
-        from the log alone may be others than those before.
+        A snapshot that cannot be read, or that another version wrote, is reported: after an upgrade, figures that
+        follow from the log alone may differ from those before.
         """
         for seq, path in self.found(model.number):
             try:
-                told, arrays = files.read(path, SNAPSHOT)
-                if not belongs(told, seq, log, model.number):
+                header, arrays = files.read(path, SNAPSHOT)
+                if not belongs(header, seq, log, model.number):
                     self._set_aside(path, log)
                     continue
-                model.restore(told, arrays)
+                model.restore(header, arrays)
             except DAMAGED as error:
                 words = f"snapshot {path.name} of model {model.name} is passed over: {_words(error)}; the log is"
                 self._say(log, f"{words} replayed, and where another linmax wrote it the figures may differ")
             else:
-                by = told.get("written_by", {})
+                by = header.get("written_by", {})
                 if by != environment() and not same_versions(by, environment()):
                     words = f"snapshot {path.name} of model {model.name} was written by {versions(by)}: the model"
                     self._say(log, f"{words} continues from it, and a replay of the whole log may give other figures")
                 return
 
-    def _say(self, log: EventLog, told: str) -> None:
+    def _say(self, log: EventLog, message: str) -> None:
         """Note an incident, unless it is noted already and not settled."""
-        if log.run("SELECT 1 FROM incidents WHERE told = ? AND settled IS NULL", (told,)).get is None:
+        if log.run("SELECT 1 FROM incidents WHERE message = ? AND settled IS NULL", (message,)).get is None:
             log.begin()
-            log.note_incident(told)
+            log.note_incident(message)
             log.commit()
 
     def sweep(self, log: EventLog) -> None:
@@ -111,6 +111,6 @@ def _words(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else str(error)
 
 
-def belongs(told: Mapping[str, Any], seq: int, log: EventLog, number: int) -> bool:
-    """Whether a state is that of the model after this event of the log."""
-    return told["applied_seq"] == seq and log.crc_at(number, seq) == told["crc"]
+def belongs(header: Mapping[str, Any], seq: int, log: EventLog, number: int) -> bool:
+    """Return whether a state is that of the model after this event of the log."""
+    return header["applied_seq"] == seq and log.crc_at(number, seq) == header["crc"]

@@ -11,36 +11,21 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from starlette.responses import Response
 
-from linmax.service import pipeline
+from linmax.service import pipeline, schemas
 from linmax.service.instances import Instance, Label, instance_of, truth_of
 from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Body, Event, EventLog
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.operations import Call, json_response, refusal_response
 from linmax.service.pipeline import Entry
-from linmax.service.schemas import (
-    LabelBatch,
-    LabelBody,
-    LearnBatch,
-    LearnBody,
-    Learned,
-    LearnedBatch,
-    Likely,
-    PredictBatch,
-    PredictBody,
-    Predicted,
-    PredictedBatch,
-    Refusal,
-    Wanted,
-    WantsBody,
-)
+from linmax.service.schemas import Refusal
 
 if TYPE_CHECKING:
     from linmax.service.service import Service
 
 MOST_PENDING = 100_000
-Answer = Predicted | Learned | Wanted | Refusal
+Answer = schemas.Predicted | schemas.Learned | schemas.Wanted | Refusal
 Admit = Callable[[Instance, Label | None], None]  # takes the new names of a trial, or refuses
-read_likely = msgspec.json.Decoder(Likely).decode
+read_likely = msgspec.json.Decoder(schemas.Likely).decode
 
 
 class Trials:
@@ -49,11 +34,11 @@ class Trials:
     def __init__(self, service: Service) -> None:
         self.service = service
 
-    async def predict(self, model: ServedModel, items: list[PredictBody]) -> list[Answer]:
+    async def predict(self, model: ServedModel, items: list[schemas.PredictBody]) -> list[Answer]:
         """Serve labels; store the instances that expect one."""
         return await self._each(model, items, self._predict)
 
-    def _predict(self, model: ServedModel, body: PredictBody) -> Answer | Entry:
+    def _predict(self, model: ServedModel, body: schemas.PredictBody) -> Answer | Entry:
         instance = instance_of(body, model.limits)
         try:
             label = model.predict(instance)
@@ -65,36 +50,36 @@ class Trials:
         stored = Body(instance, served=label, likely=None if likely is None else msgspec.json.encode(likely))
         return self._entry(store_prediction, model, body.id, stored)
 
-    async def learn(self, model: ServedModel, items: list[LearnBody]) -> list[Answer]:
+    async def learn(self, model: ServedModel, items: list[schemas.LearnBody]) -> list[Answer]:
         """Store instances with their labels, and learn them."""
         return await self._each(model, items, self._learn)
 
-    def _learn(self, model: ServedModel, body: LearnBody) -> Entry:
+    def _learn(self, model: ServedModel, body: schemas.LearnBody) -> Entry:
         instance = instance_of(body, model.limits)
         label, wrong = truth_of(body, model.limits)
         model.check(instance, label, "wrong" if wrong else "label")
         admit = partial(self.service.admit, model)
         return self._entry(store_trial, model, body.id, Body(instance, label, wrong), admit)
 
-    async def label(self, model: ServedModel, items: list[LabelBody]) -> list[Answer]:
+    async def label(self, model: ServedModel, items: list[schemas.LabelBody]) -> list[Answer]:
         """Store labels of earlier predictions, and learn them."""
         return await self._each(model, items, self._label)
 
-    def _label(self, model: ServedModel, body: LabelBody) -> Entry:
+    def _label(self, model: ServedModel, body: schemas.LabelBody) -> Entry:
         stored = Body(None, *truth_of(body, model.limits))
         return self._entry(store_label, model, body.id, stored, partial(self.service.admit, model))
 
-    async def wants_label(self, model: ServedModel, items: list[WantsBody]) -> list[Answer]:
+    async def wants_label(self, model: ServedModel, items: list[schemas.WantsBody]) -> list[Answer]:
         """Return whether labels are worth asking for; the draws of a selective learner are stored."""
         return await self._each(model, items, self._wants)
 
-    def _wants(self, model: ServedModel, body: WantsBody) -> Answer | Entry:
+    def _wants(self, model: ServedModel, body: schemas.WantsBody) -> Answer | Entry:
         blocks = (body.attributes, body.votes, body.scores, body.candidates)
         if body.id is not None and all(block is None for block in blocks):
             return self._entry(store_question if model.selects else waiting_question, model, body.id, None)
         instance = instance_of(body, model.limits)
         if not model.selects:
-            return Wanted(wanted=True)
+            return schemas.Wanted(wanted=True)
         try:
             model.learner.scores(**(instance or EMPTY_INSTANCE))
         except UNFIT as error:
@@ -141,11 +126,13 @@ class Trials:
         return [_answer(result) if type(result) is Entry else cast(Answer, result) for result in results]
 
 
-def _likely(model: ServedModel, instance: Instance, body: PredictBody, label: Label | None) -> Likely | None:
+def _likely(
+    model: ServedModel, instance: Instance, body: schemas.PredictBody, label: Label | None
+) -> schemas.Likely | None:
     """Return the requested probabilities and the like; None if nothing is requested."""
     if not body.probabilities and body.coverage is None and body.reject is None:
         return None
-    likely = Likely()
+    likely = schemas.Likely()
     if body.coverage is not None:
         likely.set = model.likely_set(instance, body.coverage)
     if body.probabilities or body.reject is not None:
@@ -157,12 +144,14 @@ def _likely(model: ServedModel, instance: Instance, body: PredictBody, label: La
     return likely
 
 
-def _served(label: Label | None, likely: Likely | None, **stored: Any) -> Predicted:
+def _served(label: Label | None, likely: schemas.Likely | None, **stored: Any) -> schemas.Predicted:
     """Return the answer to a prediction; without a label if it is not sure enough."""
     if likely is None:
-        return Predicted(label=label, **stored)
+        return schemas.Predicted(label=label, **stored)
     shown = None if likely.sure is False else label
-    return Predicted(label=shown, probabilities=likely.probabilities, set=likely.set, sure=likely.sure, **stored)
+    return schemas.Predicted(
+        label=shown, probabilities=likely.probabilities, set=likely.set, sure=likely.sure, **stored
+    )
 
 
 def _answer(entry: Entry) -> Answer:
@@ -171,16 +160,16 @@ def _answer(entry: Entry) -> Answer:
         assert event is not None
         return event
     if event.kind == WANTS:
-        return Wanted(wanted=event.wanted, id=id, seq=event.seq)
+        return schemas.Wanted(wanted=event.wanted, id=id, seq=event.seq)
     if event.kind == PREDICT:
         likely = None if event.likely is None else read_likely(event.likely)
         return _served(event.served, likely, id=id, seq=event.seq)
     if event.label is None:
-        return Learned(id=id, seq=event.seq, label=None, predicted=event.served, mistake=None)
+        return schemas.Learned(id=id, seq=event.seq, label=None, predicted=event.served, mistake=None)
     same = event.served == event.label
     if event.wrong:
-        return Learned(id=id, seq=event.seq, wrong=event.label, predicted=event.served, mistake=same)
-    return Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=not same)
+        return schemas.Learned(id=id, seq=event.seq, wrong=event.label, predicted=event.served, mistake=same)
+    return schemas.Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=not same)
 
 
 # -- in the writer's thread: a request becomes an event, or repeats one, or contradicts one -----------------------
@@ -308,37 +297,37 @@ async def _several(call: Call[Any], work: Work) -> Response:
     return json_response(results, 207 if refused else 200)
 
 
-async def predict(call: Call[PredictBody]) -> Predicted:
+async def predict(call: Call[schemas.PredictBody]) -> schemas.Predicted:
     """Predict the label of an instance; store it if it has an id."""
-    return cast(Predicted, await _one(call, call.service.trials.predict))
+    return cast(schemas.Predicted, await _one(call, call.service.trials.predict))
 
 
-async def learn(call: Call[LearnBody]) -> Learned:
+async def learn(call: Call[schemas.LearnBody]) -> schemas.Learned:
     """Store an instance with its label and learn it."""
-    return cast(Learned, await _one(call, call.service.trials.learn))
+    return cast(schemas.Learned, await _one(call, call.service.trials.learn))
 
 
-async def label(call: Call[LabelBody]) -> Learned:
+async def label(call: Call[schemas.LabelBody]) -> schemas.Learned:
     """Store the label of an earlier prediction and learn it."""
-    return cast(Learned, await _one(call, call.service.trials.label))
+    return cast(schemas.Learned, await _one(call, call.service.trials.label))
 
 
-async def wants_label(call: Call[WantsBody]) -> Wanted:
+async def wants_label(call: Call[schemas.WantsBody]) -> schemas.Wanted:
     """Return whether a label is worth asking for; draws are stored."""
-    return cast(Wanted, await _one(call, call.service.trials.wants_label))
+    return cast(schemas.Wanted, await _one(call, call.service.trials.wants_label))
 
 
-async def predict_batch(call: Call[PredictBatch]) -> Response | PredictedBatch:
+async def predict_batch(call: Call[schemas.PredictBatch]) -> Response | schemas.PredictedBatch:
     """Predict several instances."""
     return await _several(call, call.service.trials.predict)
 
 
-async def learn_batch(call: Call[LearnBatch]) -> Response | LearnedBatch:
+async def learn_batch(call: Call[schemas.LearnBatch]) -> Response | schemas.LearnedBatch:
     """Learn several instances in this order."""
     return await _several(call, call.service.trials.learn)
 
 
-async def label_batch(call: Call[LabelBatch]) -> Response | LearnedBatch:
+async def label_batch(call: Call[schemas.LabelBatch]) -> Response | schemas.LearnedBatch:
     """Learn the labels of several earlier predictions."""
     return await _several(call, call.service.trials.label)
 

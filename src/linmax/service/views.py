@@ -8,39 +8,20 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from linmax.models.asking import Inquiry
+from linmax.service import schemas
 from linmax.service.instances import instance_of
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.operations import Call
-from linmax.service.schemas import (
-    AskBody,
-    Asked,
-    Bound,
-    CurveView,
-    ExplanationView,
-    Instanced,
-    News,
-    PanelBody,
-    PanelLineView,
-    PanelView,
-    RankBody,
-    Ranking,
-    Refusal,
-    Score,
-    Summary,
-    TrialView,
-    WaitingPrediction,
-    WaitingView,
-    WeightsView,
-)
+from linmax.service.schemas import Refusal
 
 PAGE_POINTS = 500  # of the curve, sent at a time
 PAGE_WEIGHTS = 40
 After = Annotated[int, Meta(ge=0, le=2**53, description="only points, predictions or events beyond this number")]
 
 
-def summary(model: ServedModel) -> Summary:
+def summary(model: ServedModel) -> schemas.Summary:
     """Return the figures of a model."""
-    return Summary(
+    return schemas.Summary(
         name=model.name,
         options=model.options,
         trials=model.account.trials,
@@ -56,7 +37,7 @@ def summary(model: ServedModel) -> Summary:
 
 async def weights(
     call: Call[None], *, limit: Annotated[int, Meta(ge=1, le=10_000, description="how many of a kind")] = 100
-) -> WeightsView:
+) -> schemas.WeightsView:
     """Return the largest weights."""
     model = call.model
     try:
@@ -65,7 +46,7 @@ async def weights(
         raise Refusal(409, f"{model.learner.learner} has no weights to show: {error}") from None
 
 
-async def explain(call: Call[Instanced]) -> ExplanationView:
+async def explain(call: Call[schemas.Instanced]) -> schemas.ExplanationView:
     """Return the scores of all classes, and the weights behind them."""
     model = call.model
     instance = instance_of(call.body, model.limits)
@@ -74,14 +55,14 @@ async def explain(call: Call[Instanced]) -> ExplanationView:
         label = model.predict(instance)
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
-    return ExplanationView(
+    return schemas.ExplanationView(
         label=label,
-        scores=[Score(label=name, score=float(score)) for name, score in scores.items()],
+        scores=[schemas.Score(label=name, score=float(score)) for name, score in scores.items()],
         weights=await model.weights.behind(model.learner, model.applied, instance),
     )
 
 
-async def rank(call: Call[RankBody]) -> Ranking:
+async def rank(call: Call[schemas.RankBody]) -> schemas.Ranking:
     """Return the candidates in order, the best first."""
     model = call.model
     instance = instance_of(call.body, model.limits)
@@ -90,10 +71,10 @@ async def rank(call: Call[RankBody]) -> Ranking:
         order = model.learner.rank(**instance)  # ties as the learner breaks them
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
-    return Ranking(ranking=[Score(label=name, score=scores[name]) for name in order])
+    return schemas.Ranking(ranking=[schemas.Score(label=name, score=scores[name]) for name in order])
 
 
-async def ask(call: Call[AskBody]) -> Asked:
+async def ask(call: Call[schemas.AskBody]) -> schemas.Asked:
     """Return the voter to ask next; none if more is not worth it."""
     model, body = call.model, call.body
     if _inquiry(model, body).changes:  # which is stored, like what is learned
@@ -105,12 +86,12 @@ async def ask(call: Call[AskBody]) -> Asked:
     if inquiry.changes:
         message = "another request asked by another tolerance or other costs in the meantime; agree on one per model"
         raise Refusal(409, message, field="tolerance")
-    return Asked(voter=inquiry.next())
+    return schemas.Asked(voter=inquiry.next())
 
 
-def _inquiry(model: ServedModel, body: AskBody) -> Inquiry:
+def _inquiry(model: ServedModel, body: schemas.AskBody) -> Inquiry:
     """Return the checked question about the next voter."""
-    asked = Instanced(attributes=body.attributes, votes=body.votes, candidates=body.candidates)
+    asked = schemas.Instanced(attributes=body.attributes, votes=body.votes, candidates=body.candidates)
     instance = instance_of(asked, model.limits)
     given = {name: instance[name] for name in ("attributes", "candidates") if name in instance}
     options = {name: getattr(body, name) for name in ("costs", "tolerance", "explore", "voters")}
@@ -121,14 +102,14 @@ def _inquiry(model: ServedModel, body: AskBody) -> Inquiry:
         raise Refusal(422, str(error), field=field) from None
 
 
-async def panel(call: Call[PanelBody]) -> PanelView:
+async def panel(call: Call[schemas.PanelBody]) -> schemas.PanelView:
     """Return how few voters are enough."""
     try:
         found = await asyncio.to_thread(call.model.learner.panels_to_compare(call.body.costs))
     except UNFIT as error:
         field = "costs" if str(error).startswith("costs") else None
         raise Refusal(422 if field else 409, str(error), field=field) from None
-    return PanelView(trials=found.trials, panels=[PanelLineView(**line) for line in found.to_dict()])
+    return schemas.PanelView(trials=found.trials, panels=[schemas.PanelLineView(**line) for line in found.to_dict()])
 
 
 async def curve(
@@ -136,9 +117,9 @@ async def curve(
     *,
     after: After = 0,
     points: Annotated[int, Meta(ge=1, le=100_000, description="the most points")] = 1000,
-) -> CurveView:
+) -> schemas.CurveView:
     """Return the mistakes along the trials."""
-    return CurveView(**_curve(call.model, after, points))
+    return schemas.CurveView(**_curve(call.model, after, points))
 
 
 def _curve(model: ServedModel, after: int, most: int) -> dict[str, Any]:
@@ -147,19 +128,19 @@ def _curve(model: ServedModel, after: int, most: int) -> dict[str, Any]:
     points = account.curve.after(after, most)
     if account.trials > after and (not points or points[-1][0] < account.trials):
         points = [*points, account.point]
-    shown = None if bound is None else Bound(constant=bound[0], slope=bound[1])
+    shown = None if bound is None else schemas.Bound(constant=bound[0], slope=bound[1])
     return {"trials": account.trials, "points": [list(point) for point in points], "bound": shown}
 
 
-async def news(call: Call[None], *, after: After = 0) -> News:
+async def news(call: Call[None], *, after: After = 0) -> schemas.News:
     """Return figures, new points of the curve, weights and errors, for the page."""
     model = call.model
     try:
         largest = await model.weights.largest(model.learner, model.applied, PAGE_WEIGHTS)
     except ValueError:  # it has none to show
-        largest = WeightsView()
+        largest = schemas.WeightsView()
     after = after if after <= model.account.trials else 0  # another model may have the name now
-    return News(
+    return schemas.News(
         model=model.number,
         after=after,
         mistakes=model.account.mistakes,
@@ -176,14 +157,14 @@ async def waiting(
     *,
     after: After = 0,
     limit: Annotated[int, Meta(ge=1, le=1000, description="the most predictions")] = 100,
-) -> WaitingView:
+) -> schemas.WaitingView:
     """Return predictions that wait for their label, oldest first."""
     model = call.model
     rows = await call.service.pipeline.call(lambda log: log.waiting(model.number, after, limit))
-    return WaitingView(pending=model.pending, predictions=[WaitingPrediction(**row) for row in rows])
+    return schemas.WaitingView(pending=model.pending, predictions=[schemas.WaitingPrediction(**row) for row in rows])
 
 
-async def trial(call: Call[None]) -> TrialView:
+async def trial(call: Call[None]) -> schemas.TrialView:
     """Return one trial as the log has it."""
     number, id = call.model.number, call.request.path_params["id"]
-    return TrialView(**await call.service.pipeline.call(lambda log: log.trial(number, id)))
+    return schemas.TrialView(**await call.service.pipeline.call(lambda log: log.trial(number, id)))
