@@ -399,7 +399,6 @@ def memory(minutes, folder):
     resident = Path(f"/proc/{server.process.pid}/statm")
     try:
         server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
-        watched = urllib.request.urlopen(f"http://127.0.0.1:{server.port}{MODEL}/events", timeout=60)
         learned = total = 0
         began = time.monotonic()
         for minute in range(minutes + 1):
@@ -416,7 +415,7 @@ def memory(minutes, folder):
                     closed_loop(server.port, contents, 16)
                     total += len(contents)
                 server.call("POST", f"{MODEL}/explain", {"attributes": {"feature1": 1.0}})
-                watched.readline()
+                server.call("GET", f"{MODEL}/news")
             size = int(resident.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
             print(f"after {minute} minutes and {total} requests: {size:.1f} MB resident", flush=True)
     finally:

@@ -97,11 +97,9 @@ def looks(port, over):
 
 
 def watch(port, over):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-    connection.request("GET", "/v1/models/wide/events")
-    answer = connection.getresponse()
     while not over.is_set():
-        answer.fp.readline()
+        call(port, "GET", "/v1/models/wide/news")
+        over.wait(1.0)
 
 
 async def open_loop(port, rate, seconds, connections=32):

@@ -57,6 +57,11 @@ class TestOurs:
             file.write_bytes(client.snapshot("life"))
             assert linmax.Learner.load(file).predict(votes={"ann": "x"}) == "x"
             assert {model["name"] for model in client.models()} >= {"life", "m"}
+            assert set(client.predict_proba("life", votes={"ann": "x"})) == {"x", "y"}
+            id, _ = client.keep("life", votes={"ann": "x"})
+            assert [row["id"] for row in client.waiting("life")] == [id]
+            assert client.trial("life", id)["state"] == "pending"
+            assert client.change("life", max_pending=5)["options"]["max_pending"] == 5
             client.delete("life", client.ask_to_delete("life"))
             with pytest.raises(ServiceError, match="404: no model is called 'life'") as refused:
                 client.model("life")
@@ -178,17 +183,6 @@ class TestOthers:
             assert one.recv(4000).startswith(b"HTTP/1.1 200")
             while one.recv(4000):
                 pass
-
-    def test_the_protocol_knows_when_a_request_is_complete(self, server):
-        """Seen from outside: half a request gets no answer, the other half does."""
-        with socket.create_connection((server.host, int(server.port))) as one:
-            one.settimeout(0.2)
-            one.sendall(b"GET /health HT")
-            with pytest.raises(TimeoutError):
-                one.recv(10)
-            one.settimeout(PATIENCE)
-            one.sendall(b"TP/1.1\r\nHost: localhost\r\n\r\n")
-            assert one.recv(4000).startswith(b"HTTP/1.1 200")
 
 
 class TestProcess:

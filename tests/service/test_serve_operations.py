@@ -13,7 +13,6 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from harness import PATIENCE, Server
 from local import Local
 
-from linmax import Client
 from linmax.service import trials as trials_module
 from linmax.service.keys import KeyFile
 from linmax.service.service import Service
@@ -57,24 +56,6 @@ class TestLearners:
         answer = local.call("POST", "/v1/models", {"name": "s", "learner": "naive-bayes", "kind": "votes"})
         assert answer.status == 422
         assert answer.body["error"]["field"] == "learner"
-
-    def test_probabilities_are_repeated(self, tmp_path):
-        body = {"attributes": RAIN, "probabilities": True, "id": "p"}
-        with Local(tmp_path) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
-            for label in ("wet", "dry", "wet"):
-                local.call("POST", f"{M}/learn", {"attributes": RAIN, "label": label})
-            first = local.call("POST", f"{M}/predict", body).body
-            assert len(first["probabilities"]) == 2
-            for _ in range(5):
-                local.call("POST", f"{M}/learn", {"attributes": RAIN, "label": "dry"})
-            assert local.call("POST", f"{M}/predict", body).body == first
-            items = {"items": [body, {"attributes": RAIN, "probabilities": True}, {"attributes": RAIN}]}
-            results = local.call("POST", f"{M}/predict/batch", items).body["results"]
-            assert results[0] == first
-            assert ["probabilities" in row for row in results] == [True, True, False]
-        with Local(tmp_path) as local:
-            assert local.call("POST", f"{M}/predict", body).body == first
 
 
 class TestTrials:
@@ -247,13 +228,6 @@ class TestSmallOnes:
             with Local(data):
                 assert data.stat().st_mode & 0o777 == 0o700
 
-    def test_host_in_capitals(self, local):
-        assert local.call("GET", M, headers={"host": "LOCALHOST:8471"}).status == 200
-
-    def test_head_of_a_stream(self, local):
-        answer = local.call("HEAD", "/v1/export")
-        assert (answer.status, answer.body) == (200, b"")
-
     def test_models_are_limited_under_concurrent_creation(self, tmp_path):
         with Local(tmp_path, max_models=3) as local:
 
@@ -263,17 +237,6 @@ class TestSmallOnes:
 
             statuses = [answer.status for answer in local.do(crowd())]
             assert sorted(statuses) == [201] * 3 + [429] * 5
-
-    def test_clients(self, tmp_path, nursery):
-        with Server(tmp_path / "data", nursery=nursery) as server, Client(server.address) as client:
-            client.create("m", "perceptron")
-            for label in ("wet", "dry", "wet"):
-                client.learn("m", RAIN, label=label, id=label + str(time.monotonic_ns()))
-            assert set(client.predict_proba("m", RAIN)) == {"wet", "dry"}
-            id, _ = client.keep("m", RAIN)
-            assert [row["id"] for row in client.waiting("m")] == [id]
-            assert client.trial("m", id)["state"] == "pending"
-            assert client.change("m", max_pending=5)["options"]["max_pending"] == 5
 
 
 class TestUpkeep:
