@@ -37,7 +37,7 @@ PAGE = {
     "uPlot.min.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
-PARTS = {name: resources.files("linmax.service").joinpath("static", name).read_bytes() for name in PAGE}
+PAGE_PARTS = {name: resources.files("linmax.service").joinpath("static", name).read_bytes() for name in PAGE}
 
 
 async def models(call: Call[None]) -> Response | Models:
@@ -140,7 +140,7 @@ async def openapi(call: Call[None]) -> Response | dict[str, Any]:
 
 async def page(_call: Call[None]) -> Response:
     """Return the page."""
-    return Response(PARTS["index.html"], headers=PAGE_HEADERS, media_type="text/html")
+    return Response(PAGE_PARTS["index.html"], headers=PAGE_HEADERS, media_type="text/html")
 
 
 async def part(call: Call[None]) -> Response:
@@ -148,4 +148,4 @@ async def part(call: Call[None]) -> Response:
     name = call.request.path_params["name"]
     if name not in PAGE:  # a look-up in memory: no name from a request reaches the file system
         raise Refusal(404, "there is no such part of the page")
-    return Response(PARTS[name], headers=PAGE_HEADERS, media_type=PAGE[name])
+    return Response(PAGE_PARTS[name], headers=PAGE_HEADERS, media_type=PAGE[name])

@@ -31,15 +31,15 @@ logger = logging.getLogger("linmax.service")
 
 MODEL = "/v1/models/{model}"
 LEARNING = (404, 409, 429, 503, 507)
-BATCH = (207, *LEARNING)
+BATCH_LEARNING = (207, *LEARNING)
 # The most frequent paths come first: routes are tried in this order.
 OPERATIONS = [
     Operation("POST", f"{MODEL}/predict", trials.predict, "predict", LEARNING, cost=None),
     Operation("POST", f"{MODEL}/learn", trials.learn, "learn", LEARNING, cost=None),
     Operation("POST", f"{MODEL}/label", trials.label, "learn", LEARNING, cost=None),
-    Operation("POST", f"{MODEL}/predict/batch", trials.predict_batch, "predict", BATCH, cost=None),
-    Operation("POST", f"{MODEL}/learn/batch", trials.learn_batch, "learn", BATCH, cost=None),
-    Operation("POST", f"{MODEL}/label/batch", trials.label_batch, "learn", BATCH, cost=None),
+    Operation("POST", f"{MODEL}/predict/batch", trials.predict_batch, "predict", BATCH_LEARNING, cost=None),
+    Operation("POST", f"{MODEL}/learn/batch", trials.learn_batch, "learn", BATCH_LEARNING, cost=None),
+    Operation("POST", f"{MODEL}/label/batch", trials.label_batch, "learn", BATCH_LEARNING, cost=None),
     Operation("POST", f"{MODEL}/wants_label", trials.wants_label, "learn", LEARNING, cost=None),
     Operation("DELETE", f"{MODEL}/predictions/{{id}}", trials.forget, "learn", LEARNING, status=204),
     Operation("POST", f"{MODEL}/explain", views.explain, "predict", (404, 503)),
@@ -73,7 +73,7 @@ STANDARD_HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 LOOPBACK = re.compile(rb"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
-UNLIMITED = contextlib.nullcontext()  # of trials: they are answered as soon as they are stored
+NO_TIME_LIMIT = contextlib.nullcontext()  # of trials: they are answered as soon as they are stored
 ONCE = (b"host", b"authorization")  # headers that nobody sends twice in good faith
 
 
@@ -105,7 +105,7 @@ class App(Starlette):
         began = time.perf_counter()
         headers = dict(request.scope["headers"])
         try:
-            async with UNLIMITED if operation.cost is None else asyncio.timeout(self.settings.answer_seconds):
+            async with NO_TIME_LIMIT if operation.cost is None else asyncio.timeout(self.settings.answer_seconds):
                 key = self._admitted(operation, request, headers)
                 body = None if operation.reader is None else await self._body(operation, request, headers, key)
                 response = await operation(Call(self, request, key, body))

@@ -27,7 +27,7 @@ from linmax.service.replay import Interrupted, replay
 from linmax.service.schemas import NewModel, Refusal
 from linmax.service.settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
-from linmax.service.trials import Trials
+from linmax.service.trials import TrialService
 
 __all__ = ["Quarantined", "Service"]
 
@@ -82,7 +82,7 @@ class Service:
         self.models: dict[str, ServedModel] = {}
         self.quarantined: dict[str, Quarantined] = {}
         self.incidents: list[str] = []
-        self.trials = Trials(self)
+        self.trials = TrialService(self)
         self.house = Maintenance(self)
         self.ready = False
         self.stopping = asyncio.Event()

@@ -28,7 +28,7 @@ Admit = Callable[[Instance, Label | None], None]  # takes the new names of a tri
 read_likely = msgspec.json.Decoder(schemas.Likely).decode
 
 
-class Trials:
+class TrialService:
     """The work on trials; every method returns one answer for each item, when all are stored and applied."""
 
     def __init__(self, service: Service) -> None:
