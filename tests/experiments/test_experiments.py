@@ -10,7 +10,7 @@ from scipy import stats
 import linmax
 from linmax.experiments import forest_cover, majority
 from linmax.experiments.__main__ import main
-from linmax.experiments.published import LEARNER_GROUPS, NOISES, PAPER, READINGS, Cell, agrees, interval, translated
+from linmax.experiments.majority import LEARNER_GROUPS, NOISES, PAPER, READINGS, Cell, agrees, interval, translated
 from linmax.experiments.race import race
 
 SMALL = {"trials": 150, "test": 400}

@@ -20,14 +20,21 @@ exact one. Functions beginning with ``best_`` return the parameter that makes a 
 from __future__ import annotations
 
 from linmax.bounds.additive import (
+    alma,
+    alma_noisy_printed,
+    alma_printed,
+    alma_separable,
+    alma_unprojected,
+    arow,
     best_selective_b,
     multiclass_perceptron,
     p_norm,
+    passive_aggressive,
     perceptron,
     perceptron_deviations,
+    second_order_perceptron,
     selective_perceptron,
 )
-from linmax.bounds.alma_rules import alma, alma_noisy_printed, alma_printed, alma_separable, alma_unprojected
 from linmax.bounds.batch import (
     average_risk,
     average_risk_printed,
@@ -41,10 +48,10 @@ from linmax.bounds.batch import (
     two_phase_examples,
     voted_risk,
 )
-from linmax.bounds.exploring import bandit, best_bandit_gamma
-from linmax.bounds.large_margin import arow, passive_aggressive, second_order_perceptron
-from linmax.bounds.others import (
+from linmax.bounds.techniques import (
     adaptive_coverage,
+    bandit,
+    best_bandit_gamma,
     best_beta,
     best_share_rate,
     elimination,
@@ -55,15 +62,21 @@ from linmax.bounds.others import (
     voting,
     weighted_majority,
 )
-from linmax.bounds.printed import balanced_printed, committee_printed, winnow_printed
-from linmax.bounds.winnow import best_winnow2_alpha, winnow1_disjunction, winnow2, winnow2_disjunction, winnow2_printed
-from linmax.bounds.zero_threshold import (
+from linmax.bounds.winnow import (
     balanced,
+    balanced_printed,
     best_alpha,
+    best_winnow2_alpha,
+    committee_printed,
     divergence,
     divergence_balanced,
     log_growth,
     multiplicative,
+    winnow1_disjunction,
+    winnow2,
+    winnow2_disjunction,
+    winnow2_printed,
+    winnow_printed,
 )
 
 __all__ = [

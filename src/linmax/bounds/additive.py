@@ -1,11 +1,16 @@
-"""Bounds of additive rules: the Perceptron and its p-norm kin."""
+"""Bounds of additive rules: the Perceptron, p-norm rules, ALMA, passive-aggressive and second-order rules."""
 
 from __future__ import annotations
 
 import math
 
-from linmax.bounds.arguments import above, amount, number
+import numpy as np
+import numpy.typing as npt
+
+from linmax.bounds.arguments import Vector, above, amount, count, number
 from linmax.bounds.documentation import documented
+
+# -- Perceptron and p-norm rules --------------------------------------------------------------------------------------
 
 
 def quadratic(rho: float, relative_noise: float) -> float:
@@ -170,3 +175,269 @@ def best_selective_b(radius: float, norm: float, margin: float, noise: float = 0
     radius, norm = above("radius", radius, 0.0, 1.0), above("norm", norm, 0.0, 1.0)
     margin, noise = above("margin", margin, 0.0, 0.5), amount("noise", noise)
     return radius**2 / 2.0 * math.sqrt(1.0 + 4.0 * margin * noise / (radius * norm) ** 2)
+
+
+# -- ALMA -------------------------------------------------------------------------------------------------------------
+
+
+def _alma(p: float, alpha: float, B: float | None, C: float) -> tuple[float, float, float, float]:
+    p = number("p", p)
+    if p < 2.0:
+        raise ValueError(f"p must be >= 2, got {p!r}; try 2")
+    alpha = number("alpha", alpha)
+    if not 0.0 < alpha <= 1.0:
+        raise ValueError(f"alpha must be in (0, 1], got {alpha!r}; try 0.9")
+    return p, alpha, 1.0 / alpha if B is None else above("B", B, 0.0, 1.0), above("C", C, 0.0, 1.414)
+
+
+@documented(alpha="Share of the largest margin to reach, in (0, 1].")
+def alma_separable(
+    p: float, margin: float, alpha: float = 1.0, B: float | None = None, C: float = math.sqrt(2.0)
+) -> float:
+    """Updates of ALMA_p(alpha; B, C) on separable instances.
+
+    Conditions: z is divided by its p-norm, theta is projected; some u with |u|_q <= 1 has u.z/|z|_p >=
+    gamma always.
+
+        M <= (p - 1)(A + 1)^2 / (4 C^2 gamma^2) + A,   A = max(1, C^2 + 2(1 - alpha) B C)
+
+    Proof: |theta'|_p^2 <= 1 + A/k, so the k-th division is by at most ((k + 1)/k)^(A/2); k^(A/2) u.theta_k
+    then grows by C gamma/sqrt(p - 1) k^((A-1)/2) a step and stays below k^(A/2).
+
+    alpha = 1: C = 1 gives (p - 1)/gamma^2 + 1, C = sqrt(2) gives 9(p - 1)/(8 gamma^2) + 2. For every alpha
+    and B the main term is least at C = 1.
+
+    Source: derived here; smaller than `alma_printed`.
+
+    Examples
+    --------
+    >>> alma_separable(p=2, margin=0.5, C=1.0)
+    5.0
+    """
+    p, alpha, B, C = _alma(p, alpha, B, C)
+    margin = number("margin", margin)
+    if margin <= 0.0:
+        return math.inf
+    width = max(1.0, C * C + 2.0 * (1.0 - alpha) * B * C)
+    return (p - 1.0) * (width + 1.0) ** 2 / (4.0 * C * C * margin**2) + width
+
+
+@documented(alpha="Share of the largest margin to reach, in (0, 1].")
+def alma(
+    p: float,
+    margin: float,
+    noise: float = 0.0,
+    alpha: float = 1.0,
+    B: float | None = None,
+    C: float = math.sqrt(2.0),
+) -> float:
+    """Updates of ALMA_p(alpha; B, C) on any sequence.
+
+    Conditions: z is divided by its p-norm, theta is projected; |u|_q <= 1; hinge loss ``noise`` of
+    u.z/|z|_p at ``margin``.
+
+        M <= N/gamma + rho^2/2 + rho sqrt(N/gamma + rho^2/4),
+        rho = sqrt(p - 1) (2/C + C + 2(1 - alpha) B)/gamma
+
+    and without noise also `alma_separable`, of which the smaller is returned. Proof: mirror descent with
+    steps 1/sqrt(k) on the unit q-ball, whose Bregman projection is the division that ALMA makes. 2/C + C is
+    least at C = sqrt(2).
+
+    ALMA skips z = 0; count such trials as noise (u.z = 0) and the bound covers the mistakes made on them.
+
+    Source: derived here. See `alma_noisy_printed` for a smaller form that is often quoted, and false.
+
+    Examples
+    --------
+    >>> round(alma(p=2, margin=0.5, noise=1.0), 1)
+    35.9
+    """
+    p, alpha, B, C = _alma(p, alpha, B, C)
+    margin, noise = number("margin", margin), amount("noise", noise)
+    if margin <= 0.0:
+        return math.inf
+    rho = math.sqrt(p - 1.0) * (2.0 / C + C + 2.0 * (1.0 - alpha) * B) / margin
+    value = quadratic(rho, noise / margin)
+    return min(value, alma_separable(p, margin, alpha, B, C)) if noise == 0.0 else value
+
+
+@documented()
+def alma_unprojected(p: float, margin: float) -> float:
+    """Updates of ALMA_p(1; C) without the projection, separable as in `alma_separable`: the largest M with
+
+        sqrt(M + 1) <= 1 + sqrt((p - 1)(1 + ln M)) / (2 gamma)
+
+    C cancels. Proof: u.theta >= gamma C/sqrt(p - 1) sum 1/sqrt(k), |theta|_p^2 <= C^2 sum 1/k.
+
+    Source: derived here.
+
+    Examples
+    --------
+    >>> round(alma_unprojected(p=2, margin=0.5), 1)
+    6.2
+    """
+    p, _, _, _ = _alma(p, 1.0, None, 1.0)
+    margin = number("margin", margin)
+    if margin <= 0.0:
+        return math.inf
+    bound = 1.0
+    for _ in range(1000):  # M -> the right side of M is increasing and concave: iterating from below converges
+        following = (1.0 + math.sqrt((p - 1.0) * (1.0 + math.log(bound))) / (2.0 * margin)) ** 2 - 1.0
+        if following <= bound * (1.0 + 1e-12):
+            break
+        bound = following
+    return max(1.0, bound)
+
+
+@documented(alpha="Share of the largest margin to reach, in (0, 1].")
+def alma_printed(p: float, margin: float, alpha: float) -> float:
+    """ALMA_p(alpha; sqrt(8)/alpha, sqrt(2)) on separable instances, Gentile (2001) theorem 3(1).
+
+        (2(p - 1)/gamma^2)(2/alpha - 1)^2 + 8/alpha - 4
+
+    `alma_separable` has A + 1 and A where this has A + 2, A = 8/alpha - 6, and so is smaller.
+
+    Source: Gentile (2001), A new approximate maximal margin classification algorithm.
+
+    Examples
+    --------
+    >>> alma_printed(2, 0.5, alpha=1.0), round(alma_separable(2, 0.5, alpha=1.0, B=8**0.5), 9)
+    (12.0, 6.5)
+    """
+    p, alpha, _, _ = _alma(p, alpha, None, 1.0)
+    margin = number("margin", margin)
+    if margin <= 0.0:
+        return math.inf
+    return 2.0 * (p - 1.0) / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
+
+
+@documented()
+def alma_noisy_printed(p: float, margin: float, noise: float, C: float = 1.0) -> float:
+    """ALMA_p on any sequence, the form often quoted as Gentile (2001) theorem 3(2).
+
+        M <= N/gamma + rho^2/2 + sqrt(rho^4/4 + rho^2 N/gamma + rho^2),   rho = sqrt(p - 1)/(C gamma)
+
+    for C^2 + 2(1 - alpha) B C = 1.
+
+    **False in this form** (the original text was not at hand). With p = 2, C = 1, gamma = .1, let the
+    first instance be -u (N = 1.1) and every later one orthogonal to w with u.z = gamma: 130 updates, and
+    the formula gives 121.8. The step that fails: theta is divided by less than sqrt(1 + 1/k) on a noisy
+    trial, so that old noise does not fade at the rate assumed. Without noise it holds; with noise use
+    `alma`.
+
+    Source: Gentile (2001), as others quote it.
+
+    Examples
+    --------
+    >>> round(alma_noisy_printed(p=2, margin=0.1, noise=1.1), 1)
+    121.8
+    """
+    p, _, _, C = _alma(p, 1.0, None, C)
+    margin, noise = number("margin", margin), amount("noise", noise)
+    if margin <= 0.0:
+        return math.inf
+    rho2, relative = (p - 1.0) / (C * margin) ** 2, noise / margin
+    return relative + rho2 / 2.0 + math.sqrt(rho2**2 / 4.0 + rho2 * relative + rho2)
+
+
+# -- passive-aggressive and second-order rules ------------------------------------------------------------------------
+
+
+@documented(
+    "Bound on the mistakes.",
+    hinge="Hinge losses of u at margin 1, or their squares, summed.",
+    C="Largest step (PA-I), or weight of the loss (PA-II).",
+    squared="Whether the rule is PA-II.",
+)
+def passive_aggressive(
+    radius: float, norm: float, hinge: float = 0.0, C: float = math.inf, squared: bool = False
+) -> float:
+    """Mistakes (not updates) of the passive-aggressive rules.
+
+    Conditions: |z|_2 <= radius; ``hinge`` is the sum over trials of max(0, 1 - u.z), or of its square if
+    ``squared``.
+
+        PA-I  (step at most C):       M <= max(R^2, 1/C) (|u|^2 + 2 C sum l)
+        PA-II (step l/(|z|^2 + 1/2C)): M <= (R^2 + 1/(2C)) (|u|^2 + 2 C sum l^2)
+
+    C = infinity is the plain PA rule, on separable instances: R^2 |u|^2.
+
+    Source: Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), theorems 2, 4, 5.
+
+    Examples
+    --------
+    >>> passive_aggressive(radius=2.0, norm=3.0)
+    36.0
+    """
+    radius, norm, hinge = amount("radius", radius), amount("norm", norm), amount("hinge", hinge)
+    C = above("C", C, 0.0, 1.0)
+    paid = 0.0 if hinge == 0.0 else 2.0 * C * hinge
+    scale = radius**2 + 1.0 / (2.0 * C) if squared else max(radius**2, 1.0 / C)
+    return scale * (norm**2 + paid)
+
+
+def _quadratic_form(u: npt.ArrayLike, correlation: npt.ArrayLike) -> tuple[float, float, Vector]:
+    weights, matrix = np.asarray(u, dtype=float), np.asarray(correlation, dtype=float)
+    if matrix.shape != (weights.size, weights.size):
+        raise ValueError(
+            f"correlation must be {weights.size} x {weights.size} like u, got {matrix.shape}; it is sum z z'"
+        )
+    return float(weights @ weights), float(weights @ matrix @ weights), np.linalg.eigvalsh(matrix).clip(0.0)
+
+
+@documented(
+    "Bound on the mistakes.",
+    hinge="Hinge losses of u at margin 1, summed.",
+    margin_updates="Number U of updates that were no mistakes.",
+    r="Parameter of the rule, > 0.",
+)
+def arow(u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_updates: int, r: float = 1.0) -> float:
+    """Mistakes of AROW(r) with the full matrix.
+
+    Conditions: ``correlation`` = sum z z' over the trials that updated, ``hinge`` = sum of max(0, 1 - u.z)
+    over them, ``margin_updates`` = U, how many of them were no mistakes.
+
+        M <= sqrt(r |u|^2 + u'Xu) sqrt(ln det(I + X/r) + U) + sum l - U
+
+    It needs the run itself: a bound after the event.
+
+    Source: Crammer, Kulesza and Dredze (2009), Adaptive regularization of weight vectors, theorem 2.
+
+    Examples
+    --------
+    >>> round(arow([1.0, 0.0], [[4.0, 0.0], [0.0, 1.0]], hinge=0.0, margin_updates=0), 2)
+    3.39
+    """
+    square, energy, eigenvalues = _quadratic_form(u, correlation)
+    r, hinge = above("r", r, 0.0, 1.0), amount("hinge", hinge)
+    extra = count("margin_updates", margin_updates, 0)
+    logdet = float(np.log1p(eigenvalues / r).sum())
+    return math.sqrt(r * square + energy) * math.sqrt(logdet + extra) + hinge - extra
+
+
+@documented("Bound on the mistakes; infinite without a margin.", a="Parameter of the rule, > 0.")
+def second_order_perceptron(
+    u: npt.ArrayLike, correlation: npt.ArrayLike, margin: float, noise: float = 0.0, a: float = 1.0
+) -> float:
+    """Mistakes of the second-order Perceptron with the current x in its matrix, (a I + sum z z' + x x')^-1.
+
+    Conditions: ``correlation`` = X = sum z z' over the mistakes, l_i its eigenvalues, ``noise`` the hinge
+    loss there.
+
+        M <= N/gamma + (1/gamma) sqrt((a |u|^2 + u'Xu) sum ln(1 + l_i/a))
+
+    The lagged form, which leaves the current x out so that it fits the linear-max transformation, is not
+    covered.
+
+    Source: Cesa-Bianchi, Conconi and Gentile (2005), A second-order Perceptron algorithm, theorem 3.1.
+
+    Examples
+    --------
+    >>> round(second_order_perceptron([1.0, 0.0], [[4.0, 0.0], [0.0, 1.0]], margin=1.0), 2)
+    3.39
+    """
+    square, energy, eigenvalues = _quadratic_form(u, correlation)
+    margin, noise, a = number("margin", margin), amount("noise", noise), above("a", a, 0.0, 1.0)
+    if margin <= 0.0:
+        return math.inf
+    return noise / margin + math.sqrt((a * square + energy) * float(np.log1p(eigenvalues / a).sum())) / margin

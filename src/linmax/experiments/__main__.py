@@ -21,7 +21,7 @@ import numpy as np
 
 from linmax import __version__
 from linmax.experiments import forest_cover, majority
-from linmax.experiments.published import LEARNER_GROUPS, NOISES, READINGS
+from linmax.experiments.majority import LEARNER_GROUPS, NOISES, READINGS
 from linmax.experiments.race import RACERS, race, standings
 from linmax.util import outputs, plots
 from linmax.util.tables import Heading, Table, table
