@@ -293,7 +293,7 @@ class TableLayout:
         if weight is not None:
             weights, words = columns[weight].numbers()
             weights[words] = np.nan
-            weight_texts = columns[weight].written() if np.isnan(weights).any() else None
+            weight_texts = None if (weights >= 0.0).all() and (weights < np.inf).all() else columns[weight].written()
         return Records(
             name, lines, codes, texts, dense, items, weights, weight_texts, unit=unit, dense_names=self.dense_names,
             tags=None if options.id is None else columns[options.id].written(),
