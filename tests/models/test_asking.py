@@ -73,6 +73,7 @@ def test_with_tolerance_the_good_ones_are_asked_and_few() -> None:
     assert fusion.recent_rows < 420  # what was asked of few is no measure of all
 
 
+@pytest.mark.nightly
 def test_a_voter_that_got_better_is_found_again() -> None:
     table, labels = votes(400)
     later, later_labels = votes(1300, seed=1, good=(0, 1, 2, 11))
@@ -319,7 +320,8 @@ def digits_by_parts(seed: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return votes, labels[300:]
 
 
-def test_what_a_few_give_up_is_not_judged_by_trials_that_they_learned_from() -> None:
+@pytest.mark.nightly
+def test_accuracy_given_up_is_estimated_on_held_out_answers() -> None:
     lost, learned, later = [], slice(300), slice(300, 1000)
     for seed in range(2):
         table, labels = digits_by_parts(seed)
