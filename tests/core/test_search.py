@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from test_engine import assert_same, everything
 from test_rules import small_problems
 
 import linmax.core.search as search_module
+import linmax.engine.bench as bench_module
 import linmax.engine.engine as machine_module
 from compare import Problem, problem, problems
 from linmax import experts, run
-from linmax.core.contract import Panel, State
-from linmax.core.member import scratch_for
+from linmax.core.contract import Trials
 from linmax.core.search import close_lanes, doubt, fill_panel, load_weights, row_of
 from linmax.data.arrays import no_instances
 from linmax.jit.compiling import JIT
@@ -37,13 +38,13 @@ python = (lambda function: function.py_func) if JIT else (lambda function: funct
 def panels(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The panels that were filled."""
     filled: list[Any] = []
-    fill = machine_module.fill_panel
+    fill = bench_module.fill_panel
 
-    def watched(instances: Any, labels: Any, state: Any, panel: Any) -> None:
-        fill(instances, labels, state, panel)
-        filled.append(panel)
+    def watched(trials: Any, begin: int, end: int) -> None:
+        fill(trials, begin, end)
+        filled.append(SimpleNamespace(codes=trials.codes, ratings=trials.ratings, largest=trials.largest))
 
-    monkeypatch.setattr(machine_module, "fill_panel", watched)
+    monkeypatch.setattr(bench_module, "fill_panel", watched)
     return filled
 
 
@@ -163,8 +164,7 @@ def test_no_lead_beyond_doubt_is_false() -> None:
             for i in rng.permutation(size):
                 single += weights.astype(np.float32)[i] * rated.astype(np.float32)[:, i]
             error = abs(float(single[0] - single[1]) - float((rated[0] - rated[1]) @ weights))
-            panel = Panel(np.zeros(0, np.int8), np.zeros(1, np.float32), largest)
-            assert error <= python(doubt)(panel, size)
+            assert error <= python(doubt)(Trials(largest=largest), size)
 
 
 @pytest.mark.small
@@ -177,27 +177,28 @@ def test_no_lead_of_votes_beyond_doubt_is_false(voters: int, monkeypatch: pytest
     rng = np.random.default_rng(voters)
     k, trials = 5, 16
     size = voters + 8
-    state = State(*(np.zeros((1, size)), *(np.zeros((1, 1)),) * 5, np.array([voters, 8, k, 0, 1])))
-    scratch = scratch_for(state, False, k, 1, k, False)
+    room = bench_module.Room.of(size, False, k, 1, k)
     for _ in range(20 if JIT else 3):
-        votes, labels = rng.integers(-1, k, (trials, voters), dtype=np.int32), rng.integers(0, k, trials)
+        votes, labels = rng.integers(-1, k, (trials, voters), dtype=np.int32), rng.integers(0, k, trials, np.int32)
         instances = no_instances(trials)._replace(votes=votes, signs=np.ones(voters), constant=1.0)
-        groups = -(-size // 4)
-        panel = Panel(np.zeros(groups * k * 16, np.int8), np.zeros(0, np.float32), 1.0)
-        python(fill_panel)(instances, labels, state, panel)
+        given = Trials(
+            **instances._asdict(), labels=labels, shape=np.array([voters, 8, k, 0, 1]), coordinates=size, largest=1.0,
+            codes=np.zeros(-(-size // 4) * k * 16, np.int8), ratings=np.zeros(0, np.float32),
+        )  # fmt: skip
+        python(fill_panel)(given, 0, trials)
         weights = rng.standard_normal(size) * 10.0 ** rng.uniform(-3.0, 0.0, size)
         weights[voters + k :] = 0.0
-        total = python(load_weights)(weights, panel, scratch.tables)
+        total = python(load_weights)(given, weights, room.tables)
         assert total == pytest.approx(np.abs(weights).sum())
-        python(close_lanes)(panel, 0, size, scratch.tables, scratch.lanes, 0.0)
-        slack = python(doubt)(panel, size)
+        python(close_lanes)(given, 0, size, room.tables, room.lanes, 0.0)
+        slack = python(doubt)(given, size)
         for t in range(trials):
             exact = weights[voters : voters + k].copy()
             for voter, vote in enumerate(votes[t]):
                 if vote >= 0:
                     exact[vote] += weights[voter]
             rows = [python(row_of)(cls, labels[t]) for cls in range(k)]
-            found = scratch.lanes[rows, t]
+            found = room.lanes[rows, t]
             assert np.abs((found[:, None] - found) - (exact[:, None] - exact) / total).max() <= slack
 
 

@@ -125,9 +125,9 @@ def test_nothing_is_changed_silently() -> None:
     assert str(odd) == "V(h=7, w=0, r=1, d=1)R(s=3, u=1000000000)-perceptron"
     machine = run(odd, TWO, [0, 1]).model
     assert len(machine.engine.top.ballot.centres) == 7
-    assert machine.engine.members.recycling[0].tolist() == [3, 10**9, 2**31 - 1, 0]
+    assert list(machine.engine.runs[0].recycling) == [3, 10**9, 2**31 - 1, 0]
     endless = run(recycle("perceptron", u=math.inf), TWO, [0, 1]).model
-    assert endless.engine.members.recycling[0].tolist() == [100, 2**31 - 1, 1000, 0]
+    assert list(endless.engine.runs[0].recycling) == [100, 2**31 - 1, 1000, 0]
 
 
 @pytest.mark.small

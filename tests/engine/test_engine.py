@@ -1,4 +1,4 @@
-"""The engine: how trials are cut into runs, slices and chunks, and whether panels are used, changes no bit."""
+"""The engine: how trials are cut into runs and slices, and whether panels are used, changes no bit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import linmax.engine.bench as bench_module
 import linmax.engine.engine as machine_module
 from compare import CASES, Case, Problem, problem, problems, random_votes
 from linmax import average, combine, experts, majority_problem, parse, recycle, run, vote, vr_combine
@@ -120,7 +121,7 @@ def test_classes_discovered_in_several_runs(learner: str, part: int, length: int
 
 @pytest.mark.small
 @learners
-def test_panels_slices_and_chunks_change_nothing(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panels_and_slices_change_nothing(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for given in PROBLEMS.values():
 
         def whole(given: Problem = given) -> dict[str, np.ndarray]:
@@ -137,7 +138,7 @@ def test_panels_slices_and_chunks_change_nothing(learner: str, monkeypatch: pyte
             with monkeypatch.context() as patch:
                 patch.setattr(machine_module, name, value)
                 assert_same(whole(), expected)
-        with monkeypatch.context() as patch:  # no panels, slices of 5 and chunks of one trial
+        with monkeypatch.context() as patch:  # no panels, and slices of 5
             for name, value in [("SMALL", 0), ("LONGEST_SLICE", 5), ("MEMORY", 1)]:
                 patch.setattr(machine_module, name, value)
             assert_same(whole(), expected)
@@ -192,13 +193,13 @@ def test_a_rule_alone_takes_a_shorter_way_to_the_same_end(case: Case) -> None:
 def test_panels_are_no_longer_than_the_memory_allows(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given = PROBLEMS["votes"]
     lengths = []
-    fill = machine_module.fill_panel
+    fill = bench_module.fill_panel
 
-    def watched(instances: Any, labels: Any, state: Any, panel: Any) -> None:
-        lengths.append((len(labels), panel.codes.size + panel.ratings.size))
-        fill(instances, labels, state, panel)
+    def watched(trials: Any, begin: int, end: int) -> None:
+        lengths.append((len(trials.labels), trials.codes.size + trials.ratings.size))
+        fill(trials, begin, end)
 
-    monkeypatch.setattr(machine_module, "fill_panel", watched)
+    monkeypatch.setattr(bench_module, "fill_panel", watched)
     run(learner, given.instances, given.labels)
     assert lengths
     assert all(room for _, room in lengths)
@@ -207,29 +208,6 @@ def test_panels_are_no_longer_than_the_memory_allows(learner: str, monkeypatch: 
     run(learner, given.instances, given.labels)
     assert max(length for length, _ in lengths) <= 6 + 5  # and the recent ones
     assert len(lengths) >= TRIALS // 6
-
-
-@compiled
-def test_logs_are_no_longer_than_the_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With room for fewer than eight versions of the weights there is none but the state itself."""
-    shapes = []
-    make = machine_module.Engine._log
-
-    def watched(engine: Any, size: int) -> Any:
-        log = make(engine, size)
-        shapes.append(log.weights.shape[1])
-        assert (log.weights.base is engine.state.weights.base) == (log.weights.shape[1] == 1)
-        return log
-
-    monkeypatch.setattr(machine_module.Engine, "_log", watched)
-    monkeypatch.setattr(machine_module, "SMALL", 0)
-    given = PROBLEMS["votes"]
-    size = run("VA-perceptron", given.instances, given.labels).model.engine.state.weights.size
-    for versions, expected in [(7, {1}), (10, {11}), (1000, {TRIALS + 1})]:
-        monkeypatch.setattr(machine_module, "MEMORY", 16 * size * versions)
-        shapes.clear()
-        run("VA-perceptron", given.instances, given.labels)
-        assert set(shapes) == expected
 
 
 @pytest.mark.small

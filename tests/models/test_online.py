@@ -19,9 +19,8 @@ from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 from linmax import Learner, experts, majority_problem, run
 from linmax.data.experts import Experts
 from linmax.engine.engine import Settings
-from linmax.engine.one_trial.one_rule import OneRuleTrialT
+from linmax.engine.one_trial.numbers import NumbersTrialT
 from linmax.engine.one_trial.path import REFUSED, SPACE
-from linmax.engine.one_trial.with_techniques import TechniquesTrialT
 from linmax.jit.compiling import JIT
 from linmax.models.model import Model
 
@@ -265,10 +264,9 @@ def test_weights_that_leave_the_range() -> None:
 
 
 @pytest.mark.skipif(not JIT, reason="paths for single trials are compiled")
-@pytest.mark.parametrize("kind", [OneRuleTrialT, TechniquesTrialT])
-def test_what_is_kept_fits_in(kind: Any) -> None:
+def test_what_is_kept_fits_in() -> None:
     context = cpu_target.target_context
-    assert context.get_abi_sizeof(context.get_value_type(kind)) <= SPACE
+    assert context.get_abi_sizeof(context.get_value_type(NumbersTrialT)) <= SPACE
 
 
 def test_answers_are_counted_by_reference() -> None:

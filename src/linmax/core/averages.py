@@ -37,6 +37,7 @@ __all__ = [
     "rebase",
     "rescaled",
     "settle",
+    "square_of_sum",
     "squared_norm",
     "term",
     "unit_of",
@@ -98,6 +99,17 @@ def squared_norm(added: float, square: float, cross: float, back: float) -> floa
 
 
 @kernel()
+def square_of_sum(added: float, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> float:
+    """||S||^2 where ``added`` is what IDLE trials add to WEIGHT: from the kept sums, or in O(n) where they cancel."""
+    square = squared_norm(added, means[SQUARE], means[CROSS], means[BACK])
+    if square < 0.0:
+        square = 0.0
+        for i in range(weights.size):
+            square += ((means[WEIGHT] + added) * weights[i] - backlog[i]) ** 2
+    return square
+
+
+@kernel()
 def unit_of(tracked: int, spread: int, scalars: np.ndarray, means: np.ndarray) -> float:
     """What the scores of a member are divided by: the 2-norm of its weights, where that is tracked, or its MASS.
 
@@ -142,7 +154,7 @@ def exchange(weights: np.ndarray, index: np.ndarray, others: np.ndarray) -> None
         weights[index[j]], others[j] = others[j], weights[index[j]]
 
 
-@kernel(hot=True)
+@kernel()
 def note(
     kind: int,
     scalars: np.ndarray,

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from llvmlite import ir
-from numba import boolean, float64, int32, int64, typeof, types, uint8
+from numba import boolean, float32, float64, int8, int32, int64, typeof, types, uint8
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT, caller, function_at
+from linmax.jit.struct import Struct
 
 if TYPE_CHECKING:
     from linmax.theory.bounding import Bound
@@ -42,11 +43,11 @@ __all__ = [
     "STEP",
     "TOP",
     "Instances",
-    "Members",
-    "Panel",
     "Part",
+    "Played",
     "Rule",
     "State",
+    "Trials",
 ]
 
 # The scalars every member has; a rule's own follow.
@@ -64,6 +65,9 @@ Vector = float64[::1]
 Matrix = float64[:, ::1]
 Cube = float64[:, :, ::1]
 Indices = int64[::1]
+Bytes = uint8[::1]
+Labels = int32[::1]
+LabelTable = int32[:, ::1]
 Pair = types.UniTuple(float64, 2)
 
 STEP = boolean(Vector, Matrix, Vector, Indices, Vector, float64, Vector)
@@ -273,29 +277,6 @@ class Instances(NamedTuple):
     constant: float  # value of attribute 0; 0 = no thresholds
 
 
-class Panel(NamedTuple):
-    """Instances written out sixteen abreast for `linmax.core.search` (see `linmax.jit.panels`); may be empty."""
-
-    codes: np.ndarray  # int8 [block, row, group, lane]: a bit for each of four coordinates that rate the row 1
-    ratings: np.ndarray  # float32 [block, row, coordinate, lane], where not all ratings are 0 or 1
-    largest: float  # largest magnitude of a rating
-
-
-class Members(NamedTuple):
-    """How each member learns: made from the descriptions, never saved."""
-
-    steps: np.ndarray  # int64 (B,), addresses
-    spreads: np.ndarray  # int64 (B,), 0 = none
-    everywhere: np.ndarray  # int64 (B,), 1 = the step wants all coordinates
-    gains: np.ndarray  # int64 (B,), 1 = second order, with variances in memory[0]
-    only_sign: np.ndarray  # int64 (B,), 1 = the step asks only whether the margin is above REACH
-    rivals: np.ndarray  # int64 (B,): BEST, VIOLATED or ALL
-    presents: np.ndarray  # int64 (B,), addresses: what presents a trial to several rivals, 0 = the best alone
-    params: np.ndarray  # (B, most parameters)
-    recycling: np.ndarray  # int64 (B, 4): instances kept (0 = does not recycle), uses of each, passes, budget
-    averaging: np.ndarray  # int64 (B,): 0 = none, else RAW, MAX or L1
-
-
 RAW, MAX, L1 = 1, 2, 3
 BEST, VIOLATED, ALL = 0, 1, 2
 
@@ -316,24 +297,40 @@ EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES = range(5)
 TRIALS, UPDATES, RECYCLED, LEFT, NEXT = range(5)
 
 
-def _example() -> tuple[Instances, Members, State]:
-    one = np.zeros(1, np.int32)
+class Trials(Struct):
+    """Instances to play, their labels, and a panel of them, which may be empty (see `linmax.core.search`)."""
 
-    def f(shape: Any) -> np.ndarray:
-        return np.zeros(shape)
+    votes: np.ndarray = int32[:, ::1]  # as in `Instances`
+    signs: np.ndarray = Vector
+    scores: np.ndarray = Cube
+    dense: np.ndarray = Matrix
+    indptr: np.ndarray = Indices
+    indices: np.ndarray = int32[::1]
+    values: np.ndarray = Vector
+    constant: float = float64
+    labels: np.ndarray = Labels
+    shape: np.ndarray = Indices  # that of the state
+    coordinates: int = int64  # the length of a vector of weights
+    codes: np.ndarray = int8[::1]  # [block, row, group, lane]: a bit for each of four coordinates that rate the row 1
+    ratings: np.ndarray = float32[::1]  # [block, row, coordinate, lane], where not all ratings are 0 or 1
+    largest: float = float64  # largest magnitude of a rating in the panel
 
-    def i(*shape: int) -> np.ndarray:
-        return np.zeros(shape, np.int64)
 
-    return (
-        Instances(one.reshape(1, 1), f(1), f((1, 1, 1)), f((1, 1)), i(1), one, f(1), 0.0),
-        Members(i(1), i(1), i(1), i(1), i(1), i(1), i(1), f((1, 1)), i(1, 4), i(1)),
-        State(f((1, 1)), f((1, 1, 1)), f((1, OWN)), f((1, 1)), f((1, 12)), i(1, 5), i(5)),
+class Played(Struct):
+    """What outputs of members and nodes above them did at each trial: a row for each."""
+
+    predictions: np.ndarray = LabelTable
+    changed: np.ndarray = uint8[:, ::1]  # whether its hypothesis is new after the trial
+    before: np.ndarray = LabelTable  # the output that it followed, before and after the trial
+    after: np.ndarray = LabelTable
+    scored: int = int64  # the first trial whose scores are wanted
+    tables: np.ndarray = Cube  # scores from that trial on; or (rows, 0, 0)
+    margins: np.ndarray = Vector  # of the first member; or none
+
+
+InstancesT = typeof(
+    Instances(
+        np.zeros((1, 1), np.int32), np.zeros(1), np.zeros((1, 1, 1)), np.zeros((1, 1)), np.zeros(1, np.int64),
+        np.zeros(1, np.int32), np.zeros(1), 0.0,
     )
-
-
-InstancesT, MembersT, StateT = (typeof(example) for example in _example())
-PanelT = typeof(Panel(np.zeros(1, np.int8), np.zeros(1, np.float32), 0.0))
-Bytes = uint8[::1]
-Labels = int32[::1]
-LabelTable = int32[:, ::1]
+)  # fmt: skip

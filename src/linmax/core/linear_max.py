@@ -15,11 +15,11 @@ import math
 import numpy as np
 from numba import int64
 
-from linmax.core.contract import EXPERTS, KNOWN, LARGEST, SHIFT, STRIDE, Indices, Instances, call_spread
+from linmax.core.contract import EXPERTS, KNOWN, LARGEST, STRIDE, Indices, Trials, call_spread
 from linmax.jit.compiling import kernel
 from linmax.jit.scores import add_dense, add_rows, start_dense, start_rows
 
-__all__ = ["difference", "log_sum", "longest_row", "rescore", "score", "top_two"]
+__all__ = ["difference", "log_sum", "longest_row", "score", "top_two"]
 
 TINY = 1e-140  # scores below this may have lost digits to underflow
 LOWEST = -300.0  # a stored weight whose logarithm is above this has all its digits, and so has a sum that it is part of
@@ -45,43 +45,44 @@ def longest_of_many(starts: np.ndarray) -> int:
     return longest
 
 
-@kernel(apart=True)
-def score_experts(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
+@kernel()
+def score_experts(trials: Trials, t: int, weights: np.ndarray, scores: np.ndarray) -> None:
     """The part of `score` that is not attributes: voters, raters, thresholds."""
     scores[:] = 0.0
-    voters, base = instances.signs.size, shape[EXPERTS]
+    signs, votes, rated, constant = trials.signs, trials.votes, trials.scores, trials.constant
+    voters, base = signs.size, trials.shape[EXPERTS]
     for i in range(voters):
-        vote = instances.votes[t, i]
+        vote = votes[t, i]
         if vote >= 0:
-            scores[vote] += weights[i] * instances.signs[i]
-    for i in range(instances.scores.shape[1]):
+            scores[vote] += weights[i] * signs[i]
+    for i in range(rated.shape[1]):
         weight = weights[voters + i]
-        for c in range(instances.scores.shape[2]):
-            scores[c] += weight * instances.scores[t, i, c]
-    if instances.constant != 0.0:
-        for c in range(shape[STRIDE]):
-            scores[c] += instances.constant * weights[base + c]
+        for c in range(rated.shape[2]):
+            scores[c] += weight * rated[t, i, c]
+    if constant != 0.0:
+        for c in range(trials.shape[STRIDE]):
+            scores[c] += constant * weights[base + c]
 
 
 @kernel()
-def score(instances: Instances, t: int, shape: np.ndarray, weights: np.ndarray, scores: np.ndarray) -> None:
+def score(trials: Trials, t: int, weights: np.ndarray, scores: np.ndarray) -> None:
     """zeta(j) of instance t for every class j, into ``scores`` (the stride, rounded up to whole vectors of 8)."""
-    stride, base, constant = shape[STRIDE], shape[EXPERTS], instances.constant
-    dense, sparse = instances.dense.shape[1], instances.indptr.size > 0
+    stride, base, constant = trials.shape[STRIDE], trials.shape[EXPERTS], trials.constant
+    dense, indptr = trials.dense, trials.indptr
     row = base + stride
-    begun = base == 0 and (dense > 0 or sparse)  # attributes alone: the sums start at the constant's row
+    begun = base == 0 and (dense.shape[1] > 0 or indptr.size > 0)  # attributes alone start at the constant's row
     if not begun:
-        score_experts(instances, t, shape, weights, scores)
-    if dense and begun:
-        start_dense(scores, weights, row, stride, constant, instances.dense[t])
-    elif dense:
-        add_dense(scores, weights, row, stride, instances.dense[t])
-    if sparse:
-        rows, values, lo, hi = instances.indices, instances.values, instances.indptr[t], instances.indptr[t + 1]
-        if begun and dense == 0:
+        score_experts(trials, t, weights, scores)
+    if dense.shape[1] and begun:
+        start_dense(scores, weights, row, stride, constant, dense[t])
+    elif dense.shape[1]:
+        add_dense(scores, weights, row, stride, dense[t])
+    if indptr.size:
+        rows, values, lo, hi = trials.indices, trials.values, indptr[t], indptr[t + 1]
+        if begun and dense.shape[1] == 0:
             start_rows(scores, weights, row, stride, constant, rows, values, lo, hi)
         else:
-            add_rows(scores, weights, row + dense * stride, stride, rows, values, lo, hi)
+            add_rows(scores, weights, row + dense.shape[1] * stride, stride, rows, values, lo, hi)
 
 
 @kernel()
@@ -114,57 +115,54 @@ def put(index: np.ndarray, z: np.ndarray, count: int, row: int, label: int, riva
 
 
 @kernel()
-def difference(
-    instances: Instances, t: int, shape: np.ndarray, label: int, rival: int, index: np.ndarray, z: np.ndarray
-) -> int:
+def difference(trials: Trials, t: int, label: int, rival: int, index: np.ndarray, z: np.ndarray) -> int:
     """z = x^label - x^rival on its support, coordinates in order; returns its size.
 
     A class of -1 rates everything 0 (not yet known).
     """
     count = 0
-    voters = instances.signs.size
+    signs, votes, rated = trials.signs, trials.votes, trials.scores
+    voters = signs.size
     for i in range(voters):
-        vote = instances.votes[t, i]
+        vote = votes[t, i]
         if vote >= 0 and (vote == label or vote == rival):
             index[count] = i
-            z[count] = instances.signs[i] if vote == label else -instances.signs[i]
+            z[count] = signs[i] if vote == label else -signs[i]
             count += 1
-    for i in range(instances.scores.shape[1]):
+    for i in range(rated.shape[1]):
         value = 0.0
         if label >= 0:
-            value += instances.scores[t, i, label]
+            value += rated[t, i, label]
         if rival >= 0:
-            value -= instances.scores[t, i, rival]
+            value -= rated[t, i, rival]
         if value != 0.0:
             index[count] = voters + i
             z[count] = value
             count += 1
-    stride = shape[STRIDE]
-    row = shape[EXPERTS]
-    dense = instances.dense.shape[1]
-    if instances.constant != 0.0:
-        count = put(index, z, count, row, label, rival, instances.constant)
+    row, stride = trials.shape[EXPERTS], trials.shape[STRIDE]
+    if trials.constant != 0.0:
+        count = put(index, z, count, row, label, rival, trials.constant)
     row += stride
+    dense, indptr = trials.dense, trials.indptr
+    width, lo, hi = dense.shape[1], 0, 0
+    if indptr.size:
+        lo, hi = indptr[t], indptr[t + 1]
+    rows, values = trials.indices[lo:hi], trials.values[lo:hi]
     low, high = min(label, rival), max(label, rival)
-    lo, hi = 0, 0
-    if instances.indptr.size:
-        lo, hi = instances.indptr[t], instances.indptr[t + 1]
     if low < 0:
-        for f in range(dense):
-            if instances.dense[t, f] != 0.0:
-                count = put(index, z, count, row + f * stride, label, rival, instances.dense[t, f])
-        for place in range(lo, hi):
-            at = row + (dense + instances.indices[place]) * stride
-            count = put(index, z, count, at, label, rival, instances.values[place])
+        for f in range(width):
+            if dense[t, f] != 0.0:
+                count = put(index, z, count, row + f * stride, label, rival, dense[t, f])
+        for j in range(rows.size):
+            count = put(index, z, count, row + (width + rows[j]) * stride, label, rival, values[j])
         return count
     sign = 1.0 if low == label else -1.0
-    for f in range(dense):
-        value = sign * instances.dense[t, f]
+    for f in range(width):
+        value = sign * dense[t, f]
         index[count], index[count + 1] = row + f * stride + low, row + f * stride + high
         z[count], z[count + 1] = value, -value
         count += 2 if value != 0.0 else 0  # no branch: zeros are hard to predict
-    row += dense * stride
-    rows, values = instances.indices[lo:hi], instances.values[lo:hi]
+    row += width * stride
     places, parts = index[count : count + 2 * rows.size], z[count : count + 2 * rows.size]
     for j in range(rows.size):
         first, second = np.uint64(2 * j), np.uint64(2 * j + 1)  # unsigned: no check for places from the end
@@ -200,44 +198,3 @@ def smaller(a: float, log_a: float, b: float, log_b: float) -> bool:
     if abs(log_a - log_b) > 600.0:
         return log_a < log_b
     return abs(a) * math.exp(log_a - log_b) < abs(b)
-
-
-@kernel()
-def rescore(
-    instances: Instances,
-    t: int,
-    shape: np.ndarray,
-    spread: int,
-    memory: np.ndarray,
-    scalars: np.ndarray,
-    params: np.ndarray,
-    index: np.ndarray,
-    z: np.ndarray,
-    scores: np.ndarray,
-) -> None:
-    """Correct the scores of classes whose stored weights have underflowed, from the weights' logarithms.
-
-    Where others have grown by hundreds of orders of magnitude, the stored weights of an instance may be too small to
-    hold: its plain scores are zero and would tie, but the logarithms still tell the classes apart. A score too small
-    for a float becomes a tiny number in the right order and with the right sign.
-    """
-    for j in range(shape[KNOWN]):
-        count = difference(instances, t, shape, j, -1, index, z)
-        total, log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
-        if log - scalars[SHIFT] > LOWEST:
-            continue  # nothing was lost: a small score is one whose terms cancel
-        scores[j] = total * math.exp(log - scalars[SHIFT]) if total != 0.0 else 0.0
-        if total != 0.0 and abs(scores[j]) < FAINT:
-            scores[j] = math.copysign(SPECK, total)
-    for j in range(shape[KNOWN]):
-        if not 0.0 < abs(scores[j]) < FAINT:
-            continue
-        count = difference(instances, t, shape, j, -1, index, z)
-        total, log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
-        rank = 1
-        for other in range(shape[KNOWN]):
-            if other != j and 0.0 < abs(scores[other]) < FAINT and (scores[other] > 0.0) == (total > 0.0):
-                count = difference(instances, t, shape, other, -1, index, z)
-                theirs, their_log = log_sum(spread, memory, scalars, params, index[:count], z[:count])
-                rank += smaller(theirs, their_log, total, log)
-        scores[j] = math.copysign(rank * SPECK, total)

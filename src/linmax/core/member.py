@@ -1,188 +1,261 @@
-"""One member at work: an instance is presented to its rule, and its weights and averages are kept in order."""
+"""One member at work: a trial is presented to its rule, and its weights and averages are kept in order.
+
+A member is a struct, and what it does are kernels over it, ``kernel(member, begin, end) -> int``. It calls those that
+it needs by address (see `RunningRule`), so that nothing is compiled twice, or for a member that does without.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from numba import int64, typeof, types
-from numba.extending import intrinsic
+from numba import float32, float64, int64
 
 from linmax.core import averages
 from linmax.core.contract import (
-    EXPERTS,
+    ALL,
     HUGE,
+    KNOWN,
+    LARGEST,
     MASS,
+    ON_TIES,
     PEAK,
     RAW,
     REACH,
     SHIFT,
-    STRIDE,
-    Instances,
-    InstancesT,
-    Members,
-    MembersT,
-    State,
-    StateT,
-    _example,
+    TOP,
+    VIOLATED,
+    Indices,
+    Labels,
+    Matrix,
+    Played,
+    Trials,
+    Vector,
     call_spread,
     call_step,
 )
-from linmax.core.linear_max import difference, put
-from linmax.jit.compiling import JIT, caller, kernel, written_out
-from linmax.jit.panels import GROUP_SIZE, LANES
+from linmax.core.linear_max import FAINT, LOWEST, SPECK, TINY, difference, log_sum, score, smaller
+from linmax.jit.compiling import kernel
+from linmax.jit.scores import largest_but, start_rows
+from linmax.jit.struct import Struct, act
 
 __all__ = [
+    "ACT",
     "CHANGED",
     "FAILED",
-    "LANES",
-    "PRESENT",
     "UNCHANGED",
-    "EngineArrays",
-    "EngineArraysT",
-    "MemberView",
-    "MemberViewT",
-    "Scratch",
-    "ScratchT",
-    "call_present",
-    "only_votes",
+    "RunningRule",
+    "learn",
+    "note_update",
     "present",
-    "present_instance",
+    "present_everywhere",
     "rescale",
-    "scratch_for",
-    "view_of",
+    "rescore",
+    "search",
 ]
 
-UNCHANGED, CHANGED, FAILED = 0, 1, 2
+UNCHANGED, CHANGED, FAILED = 0, 1, -1
 CLOSE = 100.0  # weights whose logarithms are within this are kept as they are: then equal powers stay equal
 
 
-class Scratch(NamedTuple):
-    """Working memory of the kernels; holds nothing between calls of theirs."""
+class RunningRule(Struct):
+    """One rule at work: its parameters, its part of the state arrays, and working memory that members share."""
 
-    scores: np.ndarray  # as long as the stride: scores of the classes
-    spare: np.ndarray
-    own: np.ndarray
-    support: np.ndarray  # z where it is not 0: coordinates and values
-    z: np.ndarray
-    before: np.ndarray
-    full_index: np.ndarray  # z on all coordinates, for rules that want it
-    full_z: np.ndarray
-    tables: np.ndarray  # float32: the weights for a panel: a table for each group of votes, or one number for each
-    tables_mean: np.ndarray  # those of an average
-    lanes: np.ndarray  # float32 (k, 16): scores of sixteen instances
-    slopes: np.ndarray
-    leads: np.ndarray
-    candidate: np.ndarray  # a hypothesis written out
+    step: int = int64  # addresses of the rule's functions
+    spread: int = int64
+    search: int = int64  # addresses of kernels; 0 for those that the member does without
+    scan: int = int64  # the search that looks at every trial, where `search` looks at a panel
+    learn: int = int64
+    present: int = int64  # presents a trial to several rivals
+    everywhere: int = int64  # presents a z to a rule that wants all coordinates
+    note: int = int64  # keeps averages and norms
+    rescale: int = int64
+    rescore: int = int64
+    average: int = int64  # predicts with the average
+    detail: int = int64  # writes margins and scores
+    recycle: int = int64
+    predict: int = int64  # predicts an instance without learning
+    row: int = int64  # among what is `played`: its own, then that of its average
+    kind: int = int64  # how it averages, 0 = not at all
+    tracked: int = int64  # whether its 2-norm is kept
+    gain: int = int64  # whether it is of second order
+    only_sign: int = int64  # whether the step asks only whether the margin is above REACH
+    rivals: int = int64
+    limit: int = int64  # the search passes over instances used as often; 0 = over none
+    first: int = int64  # the trial that the search found: the class predicted, the rival and the lead over it
+    rival: int = int64
+    margin: float = float64
+    g: float = float64  # the weight of its hypothesis in the average
+    total: float = float64  # of the weights in `tables`; below 0 when these must be filled
+    recycling: np.ndarray = Indices  # see `linmax.techniques.recycling`
+    params: np.ndarray = Vector
+    shape: np.ndarray = Indices  # a copy of the state's, whose known classes go with the trials
+    weights: np.ndarray = Vector
+    memory: np.ndarray = Matrix
+    scalars: np.ndarray = Vector
+    backlog: np.ndarray = Vector
+    sums: np.ndarray = Vector
+    counts: np.ndarray = Indices
+    uses: np.ndarray = Labels  # of each instance; or none
+    trials: Trials = Trials.numba_type
+    played: Played = Played.numba_type
+    scores: np.ndarray = Vector  # working memory: as long as the stride
+    spare: np.ndarray = Vector
+    own: np.ndarray = Vector
+    index: np.ndarray = Indices  # z where it is not 0: coordinates and values
+    z: np.ndarray = Vector
+    before: np.ndarray = Vector
+    full_index: np.ndarray = Indices  # z on all coordinates, for rules that want it
+    full_z: np.ndarray = Vector
+    tables: np.ndarray = float32[::1]  # the weights for a panel, this member's own
+    lanes: np.ndarray = float32[:, ::1]  # scores of sixteen instances
 
 
-class MemberView(NamedTuple):
-    """One member's rule, and its part of the state arrays."""
-
-    step: int
-    spread: int
-    kind: int  # how it averages, 0 = not at all
-    tracked: int  # whether its 2-norm is kept
-    everywhere: int  # whether the step wants all coordinates
-    gain: int  # whether it is of second order
-    only_sign: int  # whether the step asks only whether the margin is above REACH
-    rivals: int
-    presents: int
-    shape: np.ndarray
-    weights: np.ndarray
-    memory: np.ndarray
-    scalars: np.ndarray
-    params: np.ndarray
-    backlog: np.ndarray
-    sums: np.ndarray
+ACT = int64(RunningRule.numba_type, int64, int64)
 
 
-@kernel()
-def view_of(members: Members, state: State, member: int, tracked: int) -> MemberView:
-    """The view of one member."""
-    kind = members.averaging[member]
-    return MemberView(
-        members.steps[member],
-        members.spreads[member],
-        kind,
-        tracked,
-        members.everywhere[member],
-        members.gains[member],
-        members.only_sign[member],
-        members.rivals[member],
-        members.presents[member],
-        state.shape,
-        state.weights[member],
-        state.memory[member],
-        state.scalars[member],
-        members.params[member],
-        state.backlog[member] if kind else state.backlog[member, :0],
-        state.means[member],
+# -- which trials call for the rule -------------------------------------------------------------------------------
+
+
+@kernel(hot=True)
+def rival_of(scores: np.ndarray, label: int, shape: np.ndarray) -> int:
+    """The best class other than the label, -1 when there is none; of tied classes the first, or the last."""
+    known = shape[KNOWN]
+    if known == 2 and 0 <= label < 2:
+        return 1 - label
+    top = largest_but(scores, known, label)
+    for place in range(known):
+        c = known - 1 - place if shape[LARGEST] else place
+        if scores[np.uint64(c)] == top and c != label:
+            return c
+    return int(label == 0) if int(label == 0) < known else -1  # no score is a number
+
+
+@kernel(hot=True)
+def leads_clearly(scores: np.ndarray, known: int, label: int, spread: int, reach: float) -> bool:
+    """Whether the label leads by so much that nothing happens; then its rival need not be known.
+
+    Where stored weights may be too small to add, its score must be one that is not.
+    """
+    if label >= known or known < 2 or (spread != 0 and scores[label] < TINY):
+        return False
+    rival = scores[1 - label] if known == 2 else largest_but(scores, known, label)
+    return bool(reach < scores[label] - rival < np.inf)
+
+
+@kernel(hot=True)
+def calls(m: RunningRule, t: int) -> bool:
+    """Rank the classes by their scores; return whether trial t calls for the rule."""
+    label, shape, scores, reach = int(m.trials.labels[t]), m.shape, m.scores, m.scalars[REACH]
+    new = label >= shape[KNOWN]
+    rival = rival_of(scores, label, shape)
+    if m.rescore != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
+        act(m.rescore, m, t, 0)
+        rival = rival_of(scores, label, shape)
+    m.rival, m.first, m.margin = rival, rival, np.inf
+    if rival < 0:
+        m.first = -1 if new else label
+        return new or m.rivals == ALL
+    m.margin = (0.0 if new else scores[label]) - scores[rival]
+    if new or not abs(m.margin) < np.inf:
+        return True
+    if scores[label] > scores[rival]:
+        m.first = label
+    elif scores[label] == scores[rival]:
+        m.first = max(label, rival) if shape[LARGEST] else min(label, rival)
+    if m.first != label or m.rivals == ALL:
+        return True
+    if m.margin > reach or (not shape[ON_TIES] and m.margin <= 0.0):
+        return False
+    if m.rescore != 0 and m.margin > 0.0 and abs(scores[rival]) < TINY:  # a thick rule updates: which rival?
+        act(m.rescore, m, t, 0)
+        m.rival = rival_of(scores, label, shape)
+        m.margin = scores[label] - scores[m.rival]
+    return True
+
+
+@kernel(ACT)
+def search(m: RunningRule, begin: int, end: int) -> int:
+    """Find the first of trials begin..end that calls for the rule; those before are predicted right.
+
+    It leaves the scores of the last trial, and of the one found `first`, `rival` and `margin`. The inner loop has the
+    registers to itself.
+    """
+    trials, weights, scores, shape, limit, uses = m.trials, m.weights, m.scores, m.shape, m.limit, m.uses
+    indptr, rows, values, constant, labels = (
+        trials.indptr,
+        trials.indices,
+        trials.values,
+        trials.constant,
+        trials.labels,
     )
+    known, spread, reach = shape[KNOWN], m.spread, max(m.scalars[REACH], 0.0)
+    if m.rivals == ALL:
+        reach = np.inf
+    base, stride = trials.shape[0], trials.shape[1]
+    sparse = indptr.size > 0 and trials.dense.shape[1] == 0 and base == 0
+    t = begin
+    while t < end:
+        while t < end:
+            if limit and uses[t] >= limit:
+                t += 1
+                continue
+            if sparse:
+                start_rows(scores, weights, stride, stride, constant, rows, values, indptr[t], indptr[t + 1])
+            else:
+                score(trials, t, weights, scores)
+            if not leads_clearly(scores, known, labels[t], spread, reach):
+                break
+            t += 1
+        if t == end or calls(m, t):
+            break
+        t += 1
+    return t
 
 
-def scratch_for(state: State, everywhere: bool, classes: int, support: int, rows: int, voting: bool) -> Scratch:
-    """Working memory for one member: z touches at most ``support`` coordinates, a panel has ``rows`` classes."""
-    size = state.weights.shape[1]
-    full = size if everywhere else 0
-    width = -(-max(int(state.shape[STRIDE]), classes) // 8) * 8  # whole vectors
-    tables = -(-size // GROUP_SIZE) * LANES if rows else 0
-    return Scratch(
-        np.zeros(width),
-        np.zeros(width),
-        np.zeros(width),
-        np.zeros(support, np.int64),
-        np.zeros(support),
-        np.zeros(support),
-        np.zeros(full, np.int64),
-        np.zeros(full),
-        np.zeros(tables, np.float32),
-        np.zeros(tables, np.float32),
-        np.zeros((rows, LANES), np.float32),
-        np.zeros((rows, LANES), np.float32),
-        np.zeros(LANES, np.float32),
-        np.zeros(size if rows or voting else 0),
-    )
+# -- weights too large or too small to store ----------------------------------------------------------------------
 
 
-ScratchT = typeof(scratch_for(_example()[2], True, 1, 1, 1, True))
+@kernel(ACT)
+def rescore(m: RunningRule, t: int, _: int) -> int:
+    """Correct the scores of classes whose stored weights have underflowed, from the weights' logarithms.
+
+    Where others have grown by hundreds of orders of magnitude, the stored weights of an instance may be too small to
+    hold: its plain scores are zero and would tie, but the logarithms still tell the classes apart. A score too small
+    for a float becomes a tiny number in the right order and with the right sign.
+    """
+    index, z, scores, known, shift = m.index, m.z, m.scores, m.shape[KNOWN], m.scalars[SHIFT]
+    for j in range(known):
+        count = difference(m.trials, t, j, -1, index, z)
+        total, log = log_sum(m.spread, m.memory, m.scalars, m.params, index[:count], z[:count])
+        if log - shift > LOWEST:
+            continue  # nothing was lost: a small score is one whose terms cancel
+        scores[j] = total * math.exp(log - shift) if total != 0.0 else 0.0
+        if total != 0.0 and abs(scores[j]) < FAINT:
+            scores[j] = math.copysign(SPECK, total)
+    for j in range(known):
+        if not 0.0 < abs(scores[j]) < FAINT:
+            continue
+        count = difference(m.trials, t, j, -1, index, z)
+        total, log = log_sum(m.spread, m.memory, m.scalars, m.params, index[:count], z[:count])
+        rank = 1
+        for other in range(known):
+            if other != j and 0.0 < abs(scores[other]) < FAINT and (scores[other] > 0.0) == (total > 0.0):
+                count = difference(m.trials, t, other, -1, index, z)
+                theirs, their_log = log_sum(m.spread, m.memory, m.scalars, m.params, index[:count], z[:count])
+                rank += smaller(theirs, their_log, total, log)
+        scores[j] = math.copysign(rank * SPECK, total)
+    return 0
 
 
-class EngineArrays(NamedTuple):
-    """All members and their state, and working memory for one member at a time."""
-
-    members: Members
-    state: State
-    scratch: Scratch
-    tracked: int  # whether the 2-norms of the weights are kept
-
-
-EngineArraysT = types.NamedTuple([MembersT, StateT, ScratchT, int64], EngineArrays)
-_line, _table, _shape = np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int64)
-MemberViewT = typeof(MemberView(0, 0, 0, 0, 0, 0, 0, 0, 0, _shape, _line, _table, _line, _line, _line, _line))
-PRESENT = int64(MemberViewT, ScratchT, InstancesT, int64, int64)  # see `linmax.core.rivals.present_rivals`
-
-
-if JIT:
-
-    @intrinsic
-    def call_present(_, address, view, scratch, instances, t, label):  # type: ignore[no-untyped-def]
-        """By address, so that those who meet the best rival alone need not compile it."""
-        return PRESENT.return_type(int64, *PRESENT.args), caller(PRESENT)
-
-else:
-    call_present = caller(PRESENT)
-
-
-@kernel()
-def rescale(view: MemberView) -> None:
+@kernel(ACT)
+def rescale(m: RunningRule, _begin: int, _end: int) -> int:
     """Move SHIFT so that the largest stored weight becomes 1. Rare: they must first grow or shrink by 100 decades."""
-    weights, memory, scalars = view.weights, view.memory, view.scalars
-    averages.rebase(view.kind, weights, view.backlog, view.sums)
+    weights, memory, scalars = m.weights, m.memory, m.scalars
+    averages.rebase(m.kind, weights, m.backlog, m.sums)
     largest = -np.inf
     for i in range(weights.size):
-        factor, log = call_spread(view.spread, memory, scalars, i, view.params)
+        factor, log = call_spread(m.spread, memory, scalars, i, m.params)
         if factor == factor and factor != 0.0:
             largest = max(largest, log + math.log(abs(factor)))
     if largest == -np.inf or abs(largest) < CLOSE:
@@ -192,96 +265,98 @@ def rescale(view: MemberView) -> None:
     if scalars[REACH] < np.inf:
         scalars[REACH] *= shrink
     scalars[MASS] *= shrink
-    scalars[PEAK] = np.inf  # the rule takes MASS afresh with its next update
+    scalars[PEAK] = np.inf  # the rule sums MASS again with its next update
     for i in range(weights.size):
-        factor, log = call_spread(view.spread, memory, scalars, i, view.params)
+        factor, log = call_spread(m.spread, memory, scalars, i, m.params)
         if factor == factor:  # nan: the coordinate does not exist
             weights[i] = factor * math.exp(log - largest) if factor != 0.0 else 0.0
-    averages.rescaled(view.kind, shrink, weights, view.backlog, view.sums)
+    averages.rescaled(m.kind, shrink, weights, m.backlog, m.sums)
+    if m.kind == RAW:
+        averages.raise_anchor(scalars, weights, m.backlog, m.sums)
+    return 0
 
 
-@kernel()
-def everything(index: np.ndarray, z: np.ndarray, count: int, full_index: np.ndarray, full_z: np.ndarray) -> None:
-    """z over all coordinates, for rules whose update may change every weight."""
-    for i in range(full_index.size):
-        full_index[i] = i
-        full_z[i] = 0.0
+# -- updates ------------------------------------------------------------------------------------------------------
+
+
+@kernel(ACT)
+def note_update(m: RunningRule, count: int, _: int) -> int:
+    """Keep averages and norms: the weights at ``index`` have changed from those ``before``."""
+    afresh = averages.settle(m.g, m.sums)
+    averages.note(m.kind, m.scalars, m.weights, m.backlog, m.sums, m.index[:count], m.before, afresh)
+    if m.kind == RAW:
+        averages.raise_anchor(m.scalars, m.weights, m.backlog, m.sums)
+    return 0
+
+
+@kernel(ACT)
+def present_everywhere(m: RunningRule, count: int, _: int) -> int:
+    """`present` to a rule whose update may change every weight: z over all coordinates."""
+    index, z, weights, scalars, sums = m.full_index, m.full_z, m.weights, m.scalars, m.sums
+    for i in range(index.size):
+        index[i] = i
+        z[i] = 0.0
     for place in range(count):
-        full_z[index[place]] = z[place]
+        z[m.index[place]] = m.z[place]
+    shift = scalars[SHIFT]
+    averages.settle(averages.term(m.kind, scalars, sums) if sums[averages.IDLE] > 0.0 else 0.0, sums)
+    averages.rebase(m.kind, weights, m.backlog, sums)
+    m.total = -1.0
+    if not call_step(m.step, weights, m.memory, scalars, index, z, m.margin, m.params):
+        return UNCHANGED
+    averages.rescaled(m.kind, math.exp(shift - scalars[SHIFT]), weights, m.backlog, sums)
+    if m.kind == RAW:
+        averages.raise_anchor(scalars, weights, m.backlog, sums)
+    return CHANGED if sums[averages.SQUARE] < HUGE * HUGE else FAILED
 
 
 @kernel(hot=True)
-def present(view: MemberView, scratch: Scratch, count: int, margin: float) -> int:
-    """Give the rule the z in ``scratch``: UNCHANGED, CHANGED or FAILED (a weight left the range of floats)."""
-    weights, scalars = view.weights, view.scalars
-    g = averages.term(view.kind, scalars, view.sums) if view.sums[averages.IDLE] > 0.0 else 0.0
-    if view.everywhere:
-        everything(scratch.support, scratch.z, count, scratch.full_index, scratch.full_z)
-        shift = scalars[SHIFT]
-        averages.settle(g, view.sums)
-        averages.rebase(view.kind, weights, view.backlog, view.sums)
-        if not call_step(
-            view.step, weights, view.memory, scalars, scratch.full_index, scratch.full_z, margin, view.params
-        ):
-            return UNCHANGED
-        averages.rescaled(view.kind, math.exp(shift - scalars[SHIFT]), weights, view.backlog, view.sums)
-        if view.kind == RAW:
-            averages.raise_anchor(scalars, weights, view.backlog, view.sums)
-        return CHANGED if view.sums[averages.SQUARE] < HUGE * HUGE else FAILED
-    index, z = scratch.support[:count], scratch.z[:count]
-    if view.tracked:
+def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> float:
+    """The largest magnitude that the last update wrote, infinity for nan."""
+    if scalars[TOP] == scalars[TOP]:
+        return scalars[TOP]
+    largest = 0.0
+    for j in range(index.size):
+        size = abs(weights[index[j]])
+        largest = max(largest, size if size == size else np.inf)
+    return largest
+
+
+@kernel(hot=True)
+def present(m: RunningRule, count: int) -> int:
+    """Give the rule the z in memory: UNCHANGED, CHANGED or FAILED (a weight left the range of floats)."""
+    if m.everywhere != 0:
+        return act(m.everywhere, m, count, 0)
+    weights, scalars, index, spread = m.weights, m.scalars, m.index[:count], m.spread
+    if m.note != 0:
+        before, sums = m.before, m.sums
+        m.g = averages.term(m.kind, scalars, sums) if sums[averages.IDLE] > 0.0 else 0.0
         for place in range(count):
-            scratch.before[place] = weights[index[place]]
-    if not call_step(view.step, weights, view.memory, scalars, index, z, margin, view.params):
+            before[place] = weights[index[place]]
+    if not call_step(m.step, weights, m.memory, scalars, index, m.z[:count], m.margin, m.params):
         return UNCHANGED
-    afresh = averages.settle(g, view.sums)
-    if view.tracked:
-        averages.note(view.kind, scalars, weights, view.backlog, view.sums, index, scratch.before, afresh)
-    huge = False
-    for place in range(count):
-        huge = huge or not abs(weights[index[place]]) < HUGE
-    if huge and view.spread == 0:
-        return FAILED
-    if view.spread != 0 and (huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0)):
-        rescale(view)
-    if view.kind == RAW:
-        averages.raise_anchor(scalars, weights, view.backlog, view.sums)
+    m.total = -1.0
+    if m.note != 0:
+        act(m.note, m, count, 0)
+    huge = not written(weights, scalars, index) < HUGE
+    if spread == 0:
+        return FAILED if huge else CHANGED
+    if huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
+        act(m.rescale, m, 0, 0)
     return CHANGED
 
 
-@kernel(hot=True)
-def only_votes(instances: Instances) -> bool:
-    """Whether there are no sub-experts but voters and thresholds."""
-    return instances.scores.shape[1] + instances.dense.shape[1] + instances.indptr.size == 0
-
-
-@kernel(hot=True)
-def difference_of_votes(
-    instances: Instances, t: int, shape: np.ndarray, label: int, rival: int, index: np.ndarray, z: np.ndarray
-) -> int:
-    """`difference` where there are `only_votes`."""
-    count = 0
-    for i in range(instances.signs.size):
-        vote = instances.votes[t, i]
-        if vote >= 0 and (vote == label or vote == rival):
-            index[count] = i
-            z[count] = instances.signs[i] if vote == label else -instances.signs[i]
-            count += 1
-    if instances.constant != 0.0:
-        count = put(index, z, count, shape[EXPERTS], label, rival, instances.constant)
-    return count
-
-
-difference_here = written_out(difference)
-
-
-@kernel(hot=True)
-def present_instance(
-    view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float
-) -> int:
-    """`present` z = x^label - x^rival of instance t; a class of -1 rates everything 0."""
-    if only_votes(instances):
-        count = difference_of_votes(instances, t, view.shape, label, rival, scratch.support, scratch.z)
-    else:
-        count = difference_here(instances, t, view.shape, label, rival, scratch.support, scratch.z)
-    return present(view, scratch, count, margin)
+@kernel(ACT)
+def learn(m: RunningRule, t: int, _: int) -> int:
+    """Learn the trial that the search found; return the number of updates, or FAILED."""
+    label, shape = np.int64(m.trials.labels[t]), m.shape
+    new = label >= shape[KNOWN]
+    if new:
+        shape[KNOWN] = label + 1
+    if m.rivals == ALL or (m.rivals == VIOLATED and not new):
+        return act(m.present, m, t, label)
+    if m.rival < 0 or (not new and m.margin > m.scalars[REACH]):
+        return 0
+    if not abs(m.margin) < np.inf:
+        return FAILED
+    return present(m, difference(m.trials, t, -1 if new else label, m.rival, m.index, m.z))

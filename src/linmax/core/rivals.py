@@ -30,34 +30,34 @@ from linmax.core.contract import (
     SHIFT,
     STRIDE,
     VIOLATED,
-    Instances,
-    Rule,
     call_gain,
 )
-from linmax.core.linear_max import LOWEST, SPECK, TINY, difference, log_sum, rescore, score
-from linmax.core.member import CHANGED, FAILED, PRESENT, UNCHANGED, MemberView, Scratch, present
-from linmax.jit.compiling import address_of, kernel
+from linmax.core.linear_max import LOWEST, SPECK, TINY, difference, log_sum
+from linmax.core.member import ACT, FAILED, UNCHANGED, RunningRule, present
+from linmax.jit.compiling import kernel
 from linmax.jit.scores import add_dense, add_rows
+from linmax.jit.struct import act
 
-__all__ = ["RIVALS", "activation", "presenting"]
+__all__ = ["RIVALS", "activation", "present_rivals"]
 
 RIVALS = {"best": BEST, "violated": VIOLATED, "all": ALL}
 
 
 @kernel()
-def activation(view: MemberView, index: np.ndarray, x: np.ndarray) -> float:
-    """w.x; from the weights' logarithms where the stored weights are too small to add, with its sign at least."""
+def activation(m: RunningRule, count: int) -> float:
+    """w.x of the x in memory; where stored weights are too small from logarithms, with its sign at least."""
+    index, x, weights = m.index[:count], m.z[:count], m.weights
     total = 0.0
-    for place in range(index.size):
-        total += view.weights[index[place]] * x[place]
-    if view.spread == 0 or abs(total) >= TINY:
+    for place in range(count):
+        total += weights[index[place]] * x[place]
+    if m.spread == 0 or abs(total) >= TINY:
         return total
-    exact, log = log_sum(view.spread, view.memory, view.scalars, view.params, index, x)
-    if log - view.scalars[SHIFT] > LOWEST:
+    exact, log = log_sum(m.spread, m.memory, m.scalars, m.params, index, x)
+    if log - m.scalars[SHIFT] > LOWEST:
         return total  # nothing was lost: the terms cancel
     if exact == 0.0:
         return 0.0
-    return math.copysign(max(abs(exact) * math.exp(log - view.scalars[SHIFT]), SPECK), exact)
+    return math.copysign(max(abs(exact) * math.exp(log - m.scalars[SHIFT]), SPECK), exact)
 
 
 @kernel()
@@ -71,79 +71,75 @@ def highest(scores: np.ndarray, known: int, largest: int) -> int:
 
 
 @kernel()
-def present_pair(
-    view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int, rival: int, margin: float, stale: bool
-) -> int:
-    """`present` z = x^label - x^rival; where the margin is ``stale`` it is taken afresh."""
-    count = difference(instances, t, view.shape, label, rival, scratch.support, scratch.z)
-    if stale:
-        margin = activation(view, scratch.support[:count], scratch.z[:count])
-    if margin > view.scalars[REACH]:
-        return UNCHANGED
-    return present(view, scratch, count, margin)
+def present_pair(m: RunningRule, t: int, label: int, rival: int, margin: float, stale: bool) -> int:
+    """`present` z = x^label - x^rival; where the margin is ``stale`` it is computed again."""
+    count = difference(m.trials, t, label, rival, m.index, m.z)
+    m.margin = activation(m, count) if stale else margin
+    return UNCHANGED if m.margin > m.scalars[REACH] else present(m, count)
 
 
 @kernel()
-def present_violated(view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int) -> int:
+def present_violated(m: RunningRule, t: int, label: int) -> int:
     """Each class whose lead was violated, highest score first."""
-    scores, left, known = scratch.scores, scratch.spare, view.shape[KNOWN]
-    reach, steps = view.scalars[REACH], 0
+    scores, left, known = m.scores, m.spare, m.shape[KNOWN]
+    reach, steps = m.scalars[REACH], 0
     for j in range(known):
         left[j] = scores[j]
     left[label] = -np.inf
     for _ in range(known - 1):
-        rival = highest(left, known, view.shape[LARGEST])
+        rival = highest(left, known, m.shape[LARGEST])
         margin = scores[label] - scores[rival]
         if margin > reach:
             break
         left[rival] = -np.inf
-        outcome = present_pair(view, scratch, instances, t, label, rival, margin, steps > 0)
+        outcome = present_pair(m, t, label, rival, margin, steps > 0)
         if outcome == FAILED:
-            return -1
-        steps += outcome == CHANGED
+            return FAILED
+        steps += outcome
     return steps
 
 
 @kernel()
-def present_alone(view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int) -> int:
+def present_alone(m: RunningRule, t: int, label: int) -> int:
     """Each class for itself, the label first."""
-    shared = instances.signs.size + instances.scores.shape[1] > 0
+    shared = m.trials.signs.size + m.trials.scores.shape[1] > 0
     steps = 0
-    for turn in range(view.shape[KNOWN]):
+    for turn in range(m.shape[KNOWN]):
         cls = turn - (turn <= label)
         if turn == 0:
-            outcome = present_pair(view, scratch, instances, t, label, -1, scratch.scores[label], False)
+            outcome = present_pair(m, t, label, -1, m.scores[label], False)
         else:
-            outcome = present_pair(view, scratch, instances, t, -1, cls, -scratch.scores[cls], shared and steps > 0)
+            outcome = present_pair(m, t, -1, cls, -m.scores[cls], shared and steps > 0)
         if outcome == FAILED:
-            return -1
-        steps += outcome == CHANGED
+            return FAILED
+        steps += outcome
     return steps
 
 
 @kernel()
-def by_rows(view: MemberView, instances: Instances) -> bool:
+def by_rows(m: RunningRule) -> bool:
     """Whether all classes can learn at once: second order, no averages, nothing but attributes."""
-    return view.gain != 0 and view.kind == 0 and instances.signs.size + instances.scores.shape[1] == 0
+    return m.gain != 0 and m.kind == 0 and m.trials.signs.size + m.trials.scores.shape[1] == 0
 
 
 @kernel()
-def add_variances(view: MemberView, scratch: Scratch, instances: Instances, t: int, v: np.ndarray) -> None:
+def add_variances(m: RunningRule, t: int, v: np.ndarray) -> None:
     """x'Sx of every class."""
-    variances, stride, base = view.memory[0], view.shape[STRIDE], view.shape[EXPERTS]
+    variances, stride, base, squares = m.memory[0], m.shape[STRIDE], m.shape[EXPERTS], m.z
+    constant, rows, indptr = m.trials.constant, m.trials.dense, m.trials.indptr
     for c in range(stride):
-        v[c] = instances.constant**2 * variances[base + c] if instances.constant != 0.0 else 0.0
-    dense = instances.dense.shape[1]
+        v[c] = constant**2 * variances[base + c] if constant != 0.0 else 0.0
+    dense = rows.shape[1]
     if dense:
         for f in range(dense):
-            scratch.z[f] = instances.dense[t, f] ** 2
-        add_dense(v, variances, base + stride, stride, scratch.z[:dense])
-    if instances.indptr.size:
-        begin, end = instances.indptr[t], instances.indptr[t + 1]
+            squares[f] = rows[t, f] ** 2
+        add_dense(v, variances, base + stride, stride, squares[:dense])
+    if indptr.size:
+        begin, end, values = indptr[t], indptr[t + 1], m.trials.values
         for place in range(begin, end):
-            scratch.z[place - begin] = instances.values[place] ** 2
-        rows, start = instances.indices[begin:end], base + (1 + dense) * stride
-        add_rows(v, variances, start, stride, rows, scratch.z, 0, end - begin)
+            squares[place - begin] = values[place] ** 2
+        start = base + (1 + dense) * stride
+        add_rows(v, variances, start, stride, m.trials.indices[begin:end], squares, 0, end - begin)
 
 
 @kernel(reorders=True)
@@ -169,70 +165,54 @@ def move_row(
 
 
 @kernel()
-def present_rows(view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int) -> int:
-    """`present_alone` where `by_rows`: the same steps, attribute by attribute with the classes abreast."""
-    stride, base, known = view.shape[STRIDE], view.shape[EXPERTS], view.shape[KNOWN]
-    rates, shrinks = scratch.own, scratch.spare
-    add_variances(view, scratch, instances, t, shrinks)
-    steps = 0
+def present_rows(m: RunningRule, t: int, label: int) -> int:
+    """`present_alone` where `by_rows`: the same steps, attribute by attribute with the classes side by side."""
+    stride, base, known, params, scores = m.shape[STRIDE], m.shape[EXPERTS], m.shape[KNOWN], m.params, m.scores
+    rates, shrinks, steps = m.own, m.spare, 0
+    add_variances(m, t, shrinks)
     for c in range(known):
         side = 1.0 if c == label else -1.0
         rate, shrink = 0.0, 0.0
         if shrinks[c] > 0.0:
-            rate, shrink = call_gain(view.params[0], side * scratch.scores[c], shrinks[c], view.params)
+            rate, shrink = call_gain(params[0], side * scores[c], shrinks[c], params)
         rates[c], shrinks[c] = side * rate, shrink
         steps += rate != 0.0 or shrink != 0.0
     if steps == 0:
         return 0
-    weights, variances, inflation = view.weights, view.memory[0], view.params[1]
-    grown = 0.0
-    dense = instances.dense.shape[1]
-    if instances.constant != 0.0:
-        grown += move_row(weights[base:], variances[base:], rates, shrinks, known, inflation, instances.constant)
+    weights, variances, inflation, grown = m.weights, m.memory[0], params[1], 0.0
+    constant, rows, indptr = m.trials.constant, m.trials.dense, m.trials.indptr
+    dense = rows.shape[1]
+    m.total = -1.0
+    if constant != 0.0:
+        grown += move_row(weights[base:], variances[base:], rates, shrinks, known, inflation, constant)
     for f in range(dense):
-        if instances.dense[t, f] != 0.0:
+        if rows[t, f] != 0.0:
             at = base + (1 + f) * stride
-            grown += move_row(weights[at:], variances[at:], rates, shrinks, known, inflation, instances.dense[t, f])
-    if instances.indptr.size:
-        for place in range(instances.indptr[t], instances.indptr[t + 1]):
-            at = base + (1 + dense + instances.indices[place]) * stride
-            grown += move_row(weights[at:], variances[at:], rates, shrinks, known, inflation, instances.values[place])
+            grown += move_row(weights[at:], variances[at:], rates, shrinks, known, inflation, rows[t, f])
+    if indptr.size:
+        indices, values = m.trials.indices, m.trials.values
+        for place in range(indptr[t], indptr[t + 1]):
+            at = base + (1 + dense + indices[place]) * stride
+            grown += move_row(weights[at:], variances[at:], rates, shrinks, known, inflation, values[place])
     if not abs(grown) < HUGE * HUGE:
-        return -1
-    if view.tracked:
-        averages.note_square(grown, view.kind, weights, view.backlog, view.sums)
+        return FAILED
+    if m.tracked:
+        averages.note_square(grown, m.kind, weights, m.backlog, m.sums)
     return steps
 
 
-@kernel()
-def look_again(view: MemberView, scratch: Scratch, instances: Instances, t: int) -> None:
-    """The scores of instance t, those included that are too small for the stored weights to tell."""
-    score(instances, t, view.shape, view.weights, scratch.scores)
-    least = np.inf
-    for j in range(view.shape[KNOWN]):
-        least = min(least, abs(scratch.scores[j]))
-    if view.spread != 0 and least < TINY:
-        rescore(
-            instances, t, view.shape, view.spread, view.memory, view.scalars, view.params, scratch.support, scratch.z,
-            scratch.scores,
-        )  # fmt: skip
+@kernel(ACT)
+def present_rivals(m: RunningRule, t: int, label: int) -> int:
+    """Present what a trial presents where it is not the best rival alone; the search has left its scores.
 
-
-@kernel(PRESENT)
-def present_rivals(view: MemberView, scratch: Scratch, instances: Instances, t: int, label: int) -> int:
-    """Present what a trial presents where it is not the best rival alone; the instance has just been looked at.
-
-    Returns the number of updates, or -1 when a weight left the range of floats.
+    Returns the number of updates, or FAILED.
     """
-    if view.kind != 0 or view.spread != 0:  # else its scores are still there
-        look_again(view, scratch, instances, t)
-    if view.rivals == VIOLATED:
-        return present_violated(view, scratch, instances, t, label)
-    if by_rows(view, instances):
-        return present_rows(view, scratch, instances, t, label)
-    return present_alone(view, scratch, instances, t, label)
-
-
-def presenting(rule: Rule) -> int:
-    """Address of what presents a trial to this rule, 0 when it is presented against the best rival alone."""
-    return 0 if rule.rivals == "best" else address_of(present_rivals, PRESENT)
+    if m.rescore != 0:
+        least = np.inf
+        for j in range(m.shape[KNOWN]):
+            least = min(least, abs(m.scores[j]))
+        if least < TINY:
+            act(m.rescore, m, t, 0)
+    if m.rivals == VIOLATED:
+        return present_violated(m, t, label)
+    return present_rows(m, t, label) if by_rows(m) else present_alone(m, t, label)

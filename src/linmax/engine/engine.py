@@ -1,44 +1,40 @@
-"""The engine: the state of a learner, and the trials that it plays, slice by slice and chunk by chunk.
+"""The engine: the state of a learner, and the trials that it plays, slice by slice.
 
-Members do not see each other, so each plays a chunk of trials by itself; the nodes above them then go over the chunk
-with the predictions, the scores and the log of hypotheses that the members left. A slice is the stretch of trials that
-is written out as a panel, after the recent instances of the slice before. Neither length changes any result.
+A slice is a stretch of trials, after the recent instances of the slice before; a small one is written out as a panel.
+Its length changes no result.
 
 The rest of the engine: `linmax.engine.lowering` (from descriptions to members and nodes), `first_state` and `growth`
-(the arrays), `loop` and `plain_loop` (the kernels), `one_trial` (one trial at a time, without Python in between).
+(the arrays), `bench` (what kernels see of them), `loop` (the kernels), `one_trial` (one trial at a time, without Python
+in between).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Panel, Rule
-from linmax.core.member import LANES, EngineArrays, Scratch, scratch_for
-from linmax.core.search import Trials, fill_panel
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Rule
 from linmax.data.arrays import Layout, concatenate, cut
-from linmax.engine.coordinates import largest_rating, most_touched, stride_for
-from linmax.engine.first_state import first_state, members_of
+from linmax.engine.bench import Bench
+from linmax.engine.coordinates import largest_rating, stride_for
+from linmax.engine.first_state import first_state
 from linmax.engine.gaps import play_around_gaps
 from linmax.engine.growth import first_values, grow, hosting, refuse_attributes
-from linmax.engine.loop import MANY, Outputs, judge, judge_by_weights, play_all, start_means
+from linmax.engine.loop import judge, rate, start_means
 from linmax.engine.lowering import lower
 from linmax.engine.outcome import Outcome
-from linmax.engine.plain_loop import PlainOutputs, play_plain
 from linmax.engine.settings import Settings, settings_of
 from linmax.engine.stored import arrays_of, take_over
-from linmax.engine.written import NO_LOG, NO_PANEL, new_log, new_panel, state_log
-from linmax.techniques.hypothesis_log import Log
+from linmax.jit.panels import LANES
 from linmax.techniques.node import Chunk, Leaf
 
-__all__ = ["NO_PANEL", "Engine", "Outcome", "Settings", "settings_of"]
+__all__ = ["Engine", "Outcome", "Settings", "settings_of"]
 
-MEMORY = 2**26  # bytes that a panel or a log of hypotheses may take; it sets the length of slices and chunks
+MEMORY = 2**26  # bytes that a panel or scores may take; it sets the length of slices
 LONGEST_SLICE = 4096  # trials in a slice
 SMALL = 4096  # ratings of an instance up to which a panel pays
 SMALL_WITH_ATTRIBUTES = 128  # the same where most ratings are 0: an attribute rates one class, in each class's row
@@ -62,24 +58,35 @@ class Engine:
         nodes = self.top.walk()
         if begin:
             refuse_attributes(self, layout.dense + layout.sparse)
-        self.logged = any(node.wants_log for node in nodes)
         self.scored = scored or any(node.wants_scores for node in nodes)
         self.memory = max([*(run.recycling[0] for run in self.runs), *(node.looks_back for node in nodes)], default=0)
         self.averages = any(run.averaging for run in self.runs)
         self.everywhere = any(run.rule.everywhere for run in self.runs)
-        self.tracked = self.logged or self.scored or self.averages
+        self.tracked = self.scored or self.averages or any(node.needs_norms for node in nodes)
         self.always_changes = any(node.always_changes for node in nodes)
-        self.members = members_of(self.runs)
+        for place, node in enumerate(nodes):
+            node.row = node.row if isinstance(node, Leaf) else 2 * len(self.runs) + place
         self.state = first_state(self, max(capacity, layout.rows))
+        self._bench: Bench | None = None
         for member, run in enumerate(self.runs):
             self.state.means[member, [averages.START, averages.FADE]] = run.rule.start, run.fade
-            if self.tracked and begin:  # not where a state is to be taken over
-                start_means(self.members, self.state, member)
         self.top.prepare(self)
-        self._kept_log: Log | None = None  # while trials are played
+        if self.tracked and begin:  # not where a state is to be taken over
+            for view in self.bench.members:
+                start_means(view, 0, 0)
         self.tail: Instances | None = None
         self.tail_labels = np.zeros(0, np.int32)
         self.tail_uses = np.zeros((len(self.runs), 0), np.int32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_bench": None}  # a copy has arrays of its own
+
+    @property
+    def bench(self) -> Bench:
+        """The structs of the present arrays."""
+        if self._bench is None or self._bench.state is not self.state:
+            self._bench = Bench(self)
+        return self._bench
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -132,13 +139,6 @@ class Engine:
         count = int(self.state.counts[member, TRIALS]) + 1
         return count * (count + 1) // 2 if self.runs[member].fade else count
 
-    def scratch(self, instances: Instances) -> Scratch:
-        """Working memory for the kernels."""
-        return scratch_for(
-            self.state, self.everywhere, instances.scores.shape[2], most_touched(instances),
-            self.k if self.small else 0, self.logged,
-        )  # fmt: skip
-
     def renumber(self, order: Sequence[int]) -> None:
         """Rename class ``order[c]`` to c. Only classes not yet known may move: they have no weights yet."""
         place = np.append(np.argsort(order), -1).astype(np.int32)
@@ -188,13 +188,16 @@ class Engine:
     def judge_output(self, output: int, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores of one output of a member (see `linmax.techniques.node`)."""
         predictions, table = np.zeros(size, np.int32), np.zeros((size, self.k))
-        judge(self.kernel_arrays(self.scratch(instances)), output, instances, size, predictions, table)
+        self.bench.show(instances)
+        self.bench.ready()
+        judge(self.bench.members[output // 2], output % 2, predictions, table)
         return predictions, table
 
     def rate(self, instances: Instances, size: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores of these weights."""
         predictions, table = np.zeros(size, np.int32), np.zeros((size, self.k))
-        judge_by_weights(self.state, self.scratch(instances), instances, weights, size, predictions, table)
+        self.bench.show(instances)
+        rate(self.bench.members[0], weights, predictions, table)
         return predictions, table
 
     def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: int = 0) -> Outcome:
@@ -221,14 +224,11 @@ class Engine:
         if labels.min(initial=0) < 0 and not all(node.takes_gaps for node in self.top.walk()):
             play_around_gaps(self, instances, labels, outcome)
             return outcome
-        if self.plain:
-            self._play_plain(instances, labels, outcome)
-            return outcome
-        edges = sorted({0, size - scored, size})
-        for first, last in pairwise(edges):
-            part = outcome.part(first, last)
-            self._slices(cut(instances, first, last) if last - first < size else instances, labels[first:last], part)
-        self._kept_log = None
+        step = self.slice_length(size, scored)
+        for begin in range(0, size, max(1, step)):
+            end = min(size, begin + step)
+            part = cut(instances, begin, end) if step < size else instances
+            self._slice(part, labels[begin:end], begin, max(0, end - max(begin, size - scored)), outcome)
         return outcome
 
     def run_weighed(self, instances: Instances, labels: np.ndarray, weights: np.ndarray, scored: int = 0) -> Outcome:
@@ -241,17 +241,13 @@ class Engine:
         self.state.counts[0, [TRIALS, UPDATES]] += size
         return Outcome(predictions, np.ones(size, np.uint8), None, table[size - scored :] if scored else None)
 
-    def _slices(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
-        size = len(labels)
-        step = self.slice_length(size)
-        for begin in range(0, size, max(1, step)):
-            end = min(size, begin + step)
-            self._slice(cut(instances, begin, end) if step < size else instances, labels[begin:end], begin, outcome)
-
-    def slice_length(self, size: int) -> int:
-        """Trials that are written out as a panel at a time."""
-        longest = max(1, MEMORY // (8 * max(1, self.k * self.state.weights.shape[1])))
-        return min(LONGEST_SLICE, longest) if self.small else LONGEST_SLICE if self.memory else size
+    def slice_length(self, size: int, scored: int) -> int:
+        """Trials that are played at a time."""
+        numbers = self.k * self.state.weights.shape[1] if self.small else 0
+        if self.runs and (self.scored or scored):
+            numbers += self.k * (2 * len(self.runs) + len(self.top.walk()))
+        longest = max(1, MEMORY // (8 * numbers)) if numbers else size
+        return min(LONGEST_SLICE, longest) if self.memory or self.small else longest
 
     @property
     def plain(self) -> bool:
@@ -261,15 +257,6 @@ class Engine:
         rule = self.runs[0].rule
         techniques = self.memory or self.tracked or rule.everywhere or rule.rivals != "best"
         return not techniques
-
-    def _play_plain(self, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
-        """Play a rule without techniques."""
-        margins = np.zeros(0) if outcome.margins is None else outcome.margins
-        table = np.zeros((0, self.k)) if outcome.scores is None else outcome.scores
-        outputs = PlainOutputs(outcome.predictions, outcome.changed, margins, table)
-        failed = play_plain(self.kernel_arrays(self.scratch(instances)), instances, labels, outputs)
-        if failed >= 0:
-            self.overflowed(0, failed)
 
     def overflowed(self, member: int, trial: int) -> None:
         raise OverflowError(
@@ -286,102 +273,59 @@ class Engine:
         small = self.k >= 2 and self.k * self.state.weights.shape[1] <= limit
         return bool(often and small and self.state.shape[KNOWN] == self.k)
 
-    def _slice(self, instances: Instances, labels: np.ndarray, origin: int, outcome: Outcome) -> None:
+    def _slice(self, instances: Instances, labels: np.ndarray, origin: int, scored: int, outcome: Outcome) -> None:
+        """Play a slice, whose first trial has the place ``origin`` in the outcome, and whose last ones are scored."""
         offset = 0
         if self.memory and self.tail is not None:
             offset = len(self.tail_labels)
             instances = concatenate(self.tail, instances)
             labels = np.concatenate([self.tail_labels, labels])
-        size = len(labels)
-        uses = np.zeros((len(self.runs), -(-size // LANES) * LANES if self.memory else 0), np.int32)
+        size, bench, known = len(labels), self.bench, int(self.state.shape[KNOWN])
+        if bench.turns:
+            bench.show(instances, labels)
         if self.memory:
+            uses = np.zeros((len(self.runs), -(-size // LANES) * LANES), np.int32)
             uses[:, :offset] = self.tail_uses
-        panel = NO_PANEL
-        if self.small and outcome.margins is None:  # a panel passes over what need not be looked at
-            ones = instances.constant in (0.0, 1.0) and bool((instances.signs == 1.0).all())
-            panel = self.panel(size, largest_rating(instances), ones)
-        if panel.codes.size or panel.ratings.size:
-            fill_panel(instances, labels, self.state, panel)
-        trials = Trials(instances, panel, labels, uses)
-        step = self.chunk_length(size - offset)
-        for begin in range(offset, size, max(1, step)):
-            self._chunk(trials, begin, min(size, begin + step), origin - offset, outcome)
-        if self.memory:
-            keep = min(self.memory, size)
-            # Joined with nothing it is a copy: the arrays may be a user's, who may write over them.
-            self.tail = concatenate(cut(instances, size - keep, size), cut(instances, size, size))
-            self.tail_labels = labels[size - keep :].copy()
-            self.tail_uses = uses[:, size - keep : size].copy()
-
-    def panel(self, size: int, largest: float, ones: bool) -> Panel:
-        """An empty panel for instances with ratings up to ``largest``, or none; ``ones`` if voters rate 1."""
-        if not self.small or not 1e-30 < largest < 1e30:  # too small or too large for single precision
-            return NO_PANEL
-        voters_only = self.layout.raters + self.layout.dense + self.layout.sparse == 0
-        return new_panel(self.state, size, self.k, voters_only and ones, largest)
-
-    def chunk_length(self, size: int) -> int:
-        """Trials of which hypotheses and scores are kept at a time; 1 when they are too large to be copied."""
-        if not (self.logged or self.scored):
-            return size
-        weights = 2 * self.state.weights.size if self.logged else 0
-        scores = 2 * len(self.runs) * self.k if self.scored else 0
-        longest = MEMORY // (8 * max(1, weights + scores))
-        return int(min(size, 512, longest)) if longest >= 8 else 1
-
-    def _chunk(self, trials: Trials, begin: int, end: int, shift: int, outcome: Outcome) -> None:
-        """Run every member over begin..end, then the nodes. ``shift`` + trial is its place in the outcome."""
-        count, size = len(self.runs), end - begin
-        known = int(self.state.shape[KNOWN])
-        log = self._log(size)
-        predictions = np.zeros((count, 2, size), np.int32)
-        changes = np.zeros((count, size), np.uint8)
-        scored = self.scored or outcome.scores is not None
-        passed_on = self.scored or (scored and self.top.passes_scores_on)
-        tables = np.zeros((count, 2, size, self.k) if passed_on else (count, 0, 0, 0))
-        kept = np.zeros(len(trials.labels) if outcome.margins is not None else 0)
-        scratch = self.scratch(trials.instances)
-        if log.weights.shape[1] == 1:
-            for node in self.top.walk():
-                node.look(self, scratch, log, trials.instances, begin)
-        chunk = Chunk(trials, scratch, begin, end, known, predictions, changes, tables, log, scored)
+            for member, own in zip(bench.members, uses, strict=True):
+                member.uses = own
         if self.runs:
-            failed = self.play_members(chunk, kept)
-            if failed >= 0:
-                self.overflowed(failed // MANY, failed % MANY + shift)
+            ones = instances.constant in (0.0, 1.0) and bool((instances.signs == 1.0).all())
+            # A panel passes over what need not be looked at.
+            largest = largest_rating(instances) if self.small and outcome.margins is None else 0.0
+            bench.lay_out(self, size, largest, ones, size)
+        wanted = size if self.scored else scored
+        if bench.turns:
+            detailed = self.scored or self.top.passes_scores_on
+            bench.reserve_outputs(size, wanted, outcome.margins is not None, detailed, self.k)
+        chunk = Chunk(instances, labels, offset, size, known, wanted, bench)
+        failed = bench.run(bench.first, chunk, members=True)
+        if failed is not None:
+            who, trial = failed
+            if isinstance(who, int):
+                self.overflowed(who, trial - offset + origin)
+            who.overflowed()
         after = max(known, int(chunk.seen.max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
         if not self.runs:
             told = chunk.seen >= 0
             self.state.counts[0, [TRIALS, UPDATES]] += int(told.sum()), int((played.changed * told).sum())
         self.state.shape[KNOWN] = after
-        place = slice(begin + shift, end + shift)
+        place = slice(origin, origin + size - offset)
         outcome.predictions[place] = played.predictions
-        changed = changes.any(axis=0) | self.always_changes if self.runs else played.changed
+        changed: np.ndarray = played.changed
+        if self.runs:
+            changes = bench.played.changed[: 2 * len(self.runs) : 2, offset:size]
+            changed = np.asarray(changes.any(axis=0)) | self.always_changes
         outcome.changed[place] = changed * (chunk.seen >= 0)
         if outcome.margins is not None:
-            outcome.margins[place] = kept[begin:end]
-        if outcome.scores is not None:
+            outcome.margins[place] = bench.played.margins[offset:] if self.runs else 0.0
+        if outcome.scores is not None and scored:
             assert played.scores is not None
-            outcome.scores[place] = played.scores
-
-    def play_members(self, chunk: Chunk, margins: np.ndarray) -> int:
-        """Run every member over the chunk (see `linmax.engine.loop.play_all`)."""
-        outputs = Outputs(chunk.predictions, chunk.changes, margins, chunk.tables, chunk.log)
-        return int(play_all(self.kernel_arrays(chunk.scratch), chunk.trials, chunk.begin, chunk.end, outputs))
-
-    def kernel_arrays(self, scratch: Scratch) -> EngineArrays:
-        """Members, state and working memory, as kernels take them."""
-        return EngineArrays(self.members, self.state, scratch, int(self.tracked))
-
-    def state_log(self) -> Log:
-        """A log of one trial that is the state itself, or none."""
-        return state_log(self.state) if self.logged else NO_LOG
-
-    def _log(self, size: int) -> Log:
-        """A log for the hypotheses of a chunk: that of the chunk before, if it was as long."""
-        if not self.logged or (size == 1 and self.chunk_length(1) == 1 and self.chunk_length(8) == 1):
-            return self.state_log()
-        if self._kept_log is None or self._kept_log.versions.shape[1] < size:
-            self._kept_log = new_log(self.state, size)
-        return self._kept_log
+            last = place.stop - len(outcome.predictions) + len(outcome.scores)
+            outcome.scores[last - scored : last] = played.scores[len(played.scores) - scored :]
+        if self.memory:
+            keep = min(self.memory, size)
+            # Joined with nothing it is a copy: the arrays may be a user's, who may write over them.
+            self.tail = concatenate(cut(instances, size - keep, size), cut(instances, size, size))
+            self.tail_labels = labels[size - keep :].copy()
+            self.tail_uses = uses[:, size - keep : size].copy()

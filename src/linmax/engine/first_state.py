@@ -1,55 +1,19 @@
-"""The members of an engine and their state before the first trial, as the arrays that kernels work on."""
+"""The state of the members of an engine before the first trial, as the arrays that kernels work on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import SPREAD, STEP, Members, State
-from linmax.core.rivals import RIVALS, presenting
+from linmax.core.contract import State
 from linmax.engine.coordinates import aligned, stride_for
-from linmax.jit.compiling import address_of
-from linmax.techniques.node import Run
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
 
-__all__ = ["first_state", "members_of"]
-
-
-def _addresses(functions: Sequence[Any], signature: Any) -> np.ndarray:
-    """Where the functions are; each is looked for once, since pools run a rule many times."""
-    found = {function: address_of(function, signature) for function in dict.fromkeys(functions)}
-    return np.array([found[function] for function in functions], np.int64)
-
-
-@lru_cache(maxsize=256)
-def _numbers(values: tuple[float, ...]) -> np.ndarray:
-    """The same as an array; rules that list powers have thousands."""
-    return np.array(values, float)
-
-
-def members_of(runs: Sequence[Run]) -> Members:
-    """The rules of the members, by address, and their techniques."""
-    params = np.zeros((len(runs), max((len(run.rule.values) for run in runs), default=0)))
-    for member, run in enumerate(runs):
-        params[member, : len(run.rule.values)] = _numbers(run.rule.values)
-    return Members(
-        _addresses([run.rule.step for run in runs], STEP),
-        _addresses([run.rule.spread for run in runs], SPREAD),
-        np.array([run.rule.everywhere for run in runs], np.int64),
-        np.array([run.rule.gain for run in runs], np.int64),
-        np.array([run.rule.only_sign for run in runs], np.int64),
-        np.array([RIVALS[run.rule.rivals] for run in runs], np.int64),
-        np.array([presenting(run.rule) for run in runs], np.int64),
-        params,
-        np.array([run.recycling for run in runs], np.int64).reshape(-1, 4),
-        np.array([run.averaging for run in runs], np.int64),
-    )
+__all__ = ["first_state"]
 
 
 def first_state(engine: Engine, rows: int) -> State:

@@ -108,7 +108,8 @@ def add_coordinates(engine: Engine, layout: Layout, k: int, which: Sequence[int]
     fresh = np.zeros(0, np.int64)
     if engine.runs:
         fresh = appearing(engine.layout, engine.k, layout, k, int(engine.state.shape[STRIDE]))
-        appear(engine.members, engine.state, engine.first_values, fresh, np.array(which, np.int64))
+        for member in which:
+            appear(engine.bench.members[member], engine.first_values[member], fresh)
     for node in engine.top.walk():
         node.appear(fresh, k)
 

@@ -36,7 +36,6 @@ __all__ = [
     "inside",
     "inside_array",
     "kernel",
-    "written_out",
 ]
 
 # -- compiling ----------------------------------------------------------------------------------------------------
@@ -79,17 +78,6 @@ class HelperCode(JITCodeLibrary):  # type: ignore[misc]
         """Do nothing: helpers refer to none of Python's objects. What a check of bounds raises is part of the code."""
 
 
-class ApartCode(HelperCode):
-    """That of a helper that stays a function of its own."""
-
-    def add_ir_module(self, ir_module: Any) -> None:
-        """Add code."""
-        for function in ir_module.functions:
-            if not function.is_declaration:
-                function.attributes.add("noinline")
-        super().add_ir_module(ir_module)
-
-
 class AnnouncedCompiler(Compiler):  # type: ignore[misc]
     """Numba's compiler, announced to the user who waits for it."""
 
@@ -114,12 +102,6 @@ class HelperCompiler(AnnouncedCompiler):
     """Compile into `HelperCode`."""
 
     code = HelperCode
-
-
-class ApartCompiler(AnnouncedCompiler):
-    """Compile into `ApartCode`."""
-
-    code = ApartCode
 
 
 def general(kind: Any) -> Any:
@@ -178,12 +160,10 @@ class computed_once:
 class Kernel:
     """A compiled function of this package. Made by `kernel`."""
 
-    def __init__(
-        self, function: Callable[..., Any], signature: Any, options: dict[str, Any], allocates: bool, apart: bool
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any], allocates: bool) -> None:
         update_wrapper(self, function)
         self.py_func, self.signature = function, signature
-        self._options, self._allocates, self._apart = options, allocates, apart
+        self._options, self._allocates = options, allocates
 
     @property
     def _helps(self) -> bool:
@@ -194,8 +174,7 @@ class Kernel:
     def dispatcher(self) -> Any:
         """What Numba makes of it, and by which it is compiled into its callers."""
         if self._helps:
-            compiler = ApartCompiler if self._apart else HelperCompiler
-            made = njit(pipeline_class=compiler, no_cpython_wrapper=True, **self._options)(self.py_func)
+            made = njit(pipeline_class=HelperCompiler, no_cpython_wrapper=True, **self._options)(self.py_func)
             return called_in_general(made)
         compiler = AnnouncedCompiler if self._allocates else KernelCompiler
         made = njit(pipeline_class=compiler, **self._options)(self.py_func)
@@ -235,7 +214,6 @@ def kernel(
     *,
     allocates: bool = False,
     hot: bool = False,
-    apart: bool = False,
     reorders: bool = False,
     locked: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
@@ -246,11 +224,8 @@ def kernel(
     counted by reference unless it ``allocates``: counting costs more than a small rule, so kernels work in arrays that
     they are given.
 
-    A ``hot`` helper is always written out in its caller: handing over a bench and its scratch, some three hundred
-    numbers, costs more than a search. Such a helper should have few call sites; `written_out` makes it hot at some of
-    them. One that is ``apart`` never is: what it does rarely would be compiled into every caller. One that ``reorders``
-    may add up in any order, where nothing hangs on the last bit. A ``locked`` one looks at Python's objects, and so
-    keeps the interpreter's lock.
+    A ``hot`` helper is always inlined in its caller; it should have few call sites. One that ``reorders`` may add up in
+    any order, where nothing hangs on the last bit. A ``locked`` one keeps the interpreter's lock.
     """
     # Numba would have all that a hot function calls written out, if nothing were said about it.
     options = OPTIONS | {"no_cfunc_wrapper": True, "forceinline": hot}
@@ -260,12 +235,7 @@ def kernel(
         options |= {"nogil": False}
     if reorders:
         options |= {"fastmath": OPTIONS["fastmath"] | {"reassoc"}}
-    return lambda function: Kernel(function, signature, options, allocates, apart) if JIT else function
-
-
-def written_out(helper: Any) -> Any:
-    """A helper that is called elsewhere, always written out where this is called."""
-    return kernel(hot=True)(getattr(helper, "py_func", helper))
+    return lambda function: Kernel(function, signature, options, allocates) if JIT else function
 
 
 # -- checks where memory is accessed by its address ---------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
-from llvmlite import ir
 from numba import float64, int64, types
 from numba.core import cgutils
 from numba.core.typing.templates import AttributeTemplate
@@ -29,10 +28,10 @@ from numba.extending import (
 from numba.np.numpy_support import as_dtype
 
 from linmax.jit.compiling import JIT, address_of, caller, function_at
+from linmax.jit.vectors import I64
 
 __all__ = ["Struct", "StructType", "act", "entry"]
 
-WORD = ir.IntType(64)
 ACTION = int64(int64, int64, int64)
 
 _OBJECTS: WeakValueDictionary[int, Struct] = WeakValueDictionary()  # by address, when nothing is compiled
@@ -53,7 +52,7 @@ class StructType(types.Type):  # type: ignore[misc]
 @register_model(StructType)
 class _StructModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, WORD)
+        super().__init__(manager, kind, I64)
 
 
 @infer_getattr
@@ -65,7 +64,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
 
 
 def _pointer(builder: Any, address: Any, place: int) -> Any:
-    return builder.inttoptr(builder.add(address, WORD(8 * place)), WORD.as_pointer())
+    return builder.inttoptr(builder.add(address, I64(8 * place)), I64.as_pointer())
 
 
 @lower_getattr_generic(StructType)  # type: ignore[untyped-decorator]
@@ -76,14 +75,14 @@ def _load(context: Any, builder: Any, struct: Any, address: Any, name: str) -> A
         return builder.load(builder.bitcast(pointer, context.get_value_type(kind).as_pointer()))
     array = cgutils.create_struct_proxy(kind)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    shape = [builder.load(builder.gep(pointer, [WORD(1 + axis)])) for axis in range(kind.ndim)]
+    shape = [builder.load(builder.gep(pointer, [I64(1 + axis)])) for axis in range(kind.ndim)]
     strides: list[Any] = []
-    stride = WORD(size)
+    stride = I64(size)
     for length in reversed(shape):
         strides.insert(0, stride)
         stride = builder.mul(stride, length, flags=("nsw",))
     array.data = builder.inttoptr(builder.load(pointer), array.data.type)
-    array.itemsize, array.nitems = WORD(size), builder.sdiv(stride, WORD(size), flags=("exact",))
+    array.itemsize, array.nitems = I64(size), builder.sdiv(stride, I64(size), flags=("exact",))
     array.shape, array.strides = cgutils.pack_array(builder, shape), cgutils.pack_array(builder, strides)
     return array._getvalue()
 

@@ -726,7 +726,7 @@ def merge_engines(
             add_averages(run.averaging, merged, member, [*zip(placed, spots, strict=True)], base)
         state.means[member, averages.START] = rule.start * math.exp(-state.scalars[member, SHIFT])
         if merged.tracked:
-            start_means(merged.members, state, member)
+            start_means(merged.bench.members[member], 0, 0)
         if run.fade:
             state.means[member, [averages.IDLE, averages.AGE]] = state.counts[member, TRIALS] + 1
     return merged

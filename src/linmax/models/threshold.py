@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numba import int64, types
+from numba import float64, int64
 from scipy import sparse
 
 from linmax.core.averages import NUMBERS
@@ -28,21 +28,18 @@ from linmax.core.contract import (
     TRIALS,
     UPDATES,
     Bytes,
-    Instances,
-    InstancesT,
     Labels,
-    Members,
-    MembersT,
+    Played,
     State,
-    StateT,
+    Trials,
     Vector,
 )
-from linmax.core.member import CHANGED, FAILED, Scratch, ScratchT, present, scratch_for, view_of
+from linmax.core.member import FAILED, RunningRule, present
 from linmax.core.rivals import activation
 from linmax.data.arrays import Layout
 from linmax.data.experts import Experts, experts
 from linmax.data.labels import as_array, label_array, unique_labels
-from linmax.engine.first_state import members_of
+from linmax.engine.bench import Room, new_member
 from linmax.engine.notation import as_rule
 from linmax.jit.compiling import kernel
 from linmax.models.trace import Trace
@@ -53,64 +50,57 @@ __all__ = ["LinearThreshold"]
 
 
 @kernel()
-def support_of(instances: Instances, t: int, index: np.ndarray, x: np.ndarray) -> int:
+def support_of(trials: Trials, t: int, index: np.ndarray, x: np.ndarray) -> int:
     """The attributes of instance t that are not 0: coordinates and values. Coordinate 0 is the constant."""
-    count = 0
-    if instances.constant != 0.0:
+    count, dense, indptr = 0, trials.dense, trials.indptr
+    if trials.constant != 0.0:
         index[count] = 0
-        x[count] = instances.constant
+        x[count] = trials.constant
         count += 1
-    dense = instances.dense.shape[1]
-    for f in range(dense):
-        if instances.dense[t, f] != 0.0:
+    for f in range(dense.shape[1]):
+        if dense[t, f] != 0.0:
             index[count] = 1 + f
-            x[count] = instances.dense[t, f]
+            x[count] = dense[t, f]
             count += 1
-    if instances.indptr.size:
-        for place in range(instances.indptr[t], instances.indptr[t + 1]):
-            index[count] = 1 + dense + instances.indices[place]
-            x[count] = instances.values[place]
+    if indptr.size:
+        for place in range(indptr[t], indptr[t + 1]):
+            index[count] = 1 + dense.shape[1] + trials.indices[place]
+            x[count] = trials.values[place]
             count += 1
     return count
 
 
-@kernel(int64(MembersT, StateT, ScratchT, InstancesT, Labels, types.float64, int64, int64, Labels, Bytes, Vector))
+@kernel(int64(RunningRule.numba_type, float64, int64, Labels, Bytes, Vector))
 def learn(
-    members: Members,
-    state: State,
-    scratch: Scratch,
-    instances: Instances,
-    sides: np.ndarray,
+    m: RunningRule,
     threshold: float,
     zero_side: int,
-    size: int,
     predictions: np.ndarray,
     changes: np.ndarray,
     activations: np.ndarray,
 ) -> int:
-    """Play the trials; ``sides`` are -1 and +1, or 0 to predict without learning."""
-    view = view_of(members, state, 0, 0)
-    for t in range(size):
-        count = support_of(instances, t, scratch.support, scratch.z)
-        total = activation(view, scratch.support[:count], scratch.z[:count]) - threshold
+    """Play the trials; their labels are -1 and +1, or 0 to predict without learning."""
+    sides, z, counts = m.trials.labels, m.z, m.counts
+    for t in range(sides.size):
+        count = support_of(m.trials, t, m.index, z)
+        total = activation(m, count) - threshold
         predictions[t] = zero_side if total == 0.0 else (1 if total > 0.0 else -1)
         changes[t] = 0
         activations[t] = total
         side = sides[t]
         if side == 0:
             continue
-        state.counts[0, TRIALS] += 1
-        margin = side * total
-        if margin > view.scalars[REACH]:
+        counts[TRIALS] += 1
+        m.margin = side * total
+        if m.margin > m.scalars[REACH]:
             continue
         for place in range(count):
-            scratch.z[place] *= side
-        outcome = present(view, scratch, count, margin)
+            z[place] *= side
+        outcome = present(m, count)
         if outcome == FAILED:
             return t
-        if outcome == CHANGED:
-            changes[t] = 1
-            state.counts[0, UPDATES] += 1
+        changes[t] = outcome
+        counts[UPDATES] += outcome
     return -1
 
 
@@ -273,7 +263,7 @@ class LinearThreshold:
                 )
         return instances
 
-    def _prepare(self, instances: Experts) -> tuple[Members, State]:
+    def _prepare(self, instances: Experts) -> State:
         rule = self.learner
         if self._state is None:
             count = 1 + instances.layout.dense + instances.layout.sparse
@@ -288,7 +278,7 @@ class LinearThreshold:
         elif self._layout is not None and instances.layout.sparse > self._layout.sparse:
             self._state = self._grown(self._state, instances.layout.sparse - self._layout.sparse)
         self._layout, self._vocabulary = instances.layout, instances.vocabulary
-        return members_of([Run(rule)]), self._state
+        return self._state
 
     def _grown(self, state: State, more: int) -> State:
         """Attributes met for the first time: each with the weight it would have, had it always been there with 0."""
@@ -306,16 +296,16 @@ class LinearThreshold:
         return state._replace(weights=weights, memory=memory, scalars=scalars)
 
     def _loop(self, instances: Experts, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        members, state = self._prepare(instances)
+        state = self._prepare(instances)
         size = len(instances)
         predictions, changes, activations = np.zeros(size, np.int32), np.zeros(size, np.uint8), np.zeros(size)
         zero_side = -1 if self.zero_label is not None and self.labels and self.zero_label == self.labels[0] else 1
         theta = 0.0 if self.learner.threshold is None else self.learner.threshold
-        played = instances.compiled(())
-        scratch = scratch_for(state, self.learner.everywhere, 0, 1 + state.weights.shape[1], 0, False)
-        failed = learn(
-            members, state, scratch, played, sides, theta, zero_side, size, predictions, changes, activations
-        )
+        trials = Trials(shape=state.shape, labels=sides, **instances.compiled(())._asdict())
+        member = new_member(Run(self.learner), state, 0, trials, Played(), False, state.shape)
+        coordinates = state.weights.shape[1]
+        Room.of(coordinates, self.learner.everywhere, 0, 1 + coordinates, 0).lend(member)
+        failed = learn(member, theta, zero_side, predictions, changes, activations)
         if failed >= 0:
             raise OverflowError(
                 f"the weights of {self.learner} left the range of floats at trial {failed}; scale the instances down"

@@ -6,50 +6,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numba import float64, int64, types
 
-from linmax.core.contract import (
-    KNOWN,
-    Bytes,
-    Cube,
-    Indices,
-    Instances,
-    Labels,
-    LabelTable,
-    Matrix,
-    State,
-    StateT,
-    Vector,
-)
+from linmax.core.contract import KNOWN, Indices, Instances, Played, Trials, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.techniques.node import Chunk, Node, PlayedChunk, play_children
+from linmax.jit.struct import Struct, act, entry
+from linmax.techniques.node import Node, Turn
 from linmax.techniques.technique import LearnerLike, NodeMaker, Technique, as_learners, bracketed
 from linmax.util.checks import finite, one_of
 
 if TYPE_CHECKING:
+    from linmax.engine.bench import Bench
     from linmax.engine.engine import Engine
 
 __all__ = [
     "WAYS",
     "BestOf",
     "Combined",
-    "Followed",
-    "FollowedT",
     "WeightedCombination",
     "combine",
-    "follow_best",
-    "weigh",
     "weights_of",
 ]
 
 BEST, WMA, WEIGHTED = 0, 1, 2
 WAYS = {"best": BEST, "wma": WMA, "weighted": WEIGHTED}
 SQUARE_ROUNDING = 1e-24  # of squares, relative
-ByteTable = types.Array(types.uint8, 2, "C")
 
 
 @kernel()
@@ -62,33 +47,49 @@ def least(mistakes: np.ndarray) -> int:
     return best
 
 
-class Followed(NamedTuple):
-    """What is followed at each trial of a chunk: one of several, named before and after the trial."""
+class Following(Struct):
+    """Following the best at work."""
 
-    predictions: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-    changed: np.ndarray  # uint8: whether its hypothesis is new after the trial
+    row: int = int64  # among what is `played`
+    rows: np.ndarray = Indices  # those of the children
+    mistakes: np.ndarray = Indices
+    trials: Trials = Trials.numba_type
+    played: Played = Played.numba_type
+    parts: np.ndarray = Indices  # what predicts each child: a part, its kernel and an argument
+    predicts: np.ndarray = Indices
+    which: np.ndarray = Indices
 
 
-FollowedT = types.NamedTuple([Labels, Labels, Labels, Bytes], Followed)
-FOLLOW = types.void(LabelTable, ByteTable, Labels, Indices, FollowedT)
+FOLLOW = int64(Following.numba_type, int64, int64)
 
 
 @kernel(FOLLOW)
-def follow_best(
-    proposals: np.ndarray, changes: np.ndarray, labels: np.ndarray, mistakes: np.ndarray, followed: Followed
-) -> None:
-    """Predict like the member with the fewest mistakes so far."""
-    predictions, before, after, changed = followed.predictions, followed.before, followed.after, followed.changed
-    for t in range(labels.size):
+def follow_best(f: Following, begin: int, end: int) -> int:
+    """Predict trials like the child with the fewest mistakes so far."""
+    rows, mistakes, labels, played, row = f.rows, f.mistakes, f.trials.labels, f.played, f.row
+    predictions, changed, before, after = played.predictions, played.changed, played.before, played.after
+    tables, origin = played.tables, played.scored
+    for t in range(begin, end):
         best = least(mistakes)
-        before[t] = best
-        predictions[t] = proposals[best, t]
+        chosen = rows[best]
+        before[row, t] = before[chosen, t]
+        predictions[row, t] = predictions[chosen, t]
+        if t >= origin:
+            for c in range(tables.shape[2]):
+                tables[row, t - origin, c] = tables[chosen, t - origin, c]
         for i in range(mistakes.size):
-            mistakes[i] += proposals[i, t] != labels[t]
-        after[t] = least(mistakes)
-        changed[t] = 1 if after[t] != best else changes[after[t], t]
+            mistakes[i] += predictions[rows[i], t] != labels[t]
+        following = least(mistakes)
+        after[row, t] = after[rows[following], t]
+        changed[row, t] = 1 if following != best else changed[chosen, t]
+    return -1
+
+
+@kernel(FOLLOW)
+def predict_best(f: Following, t: int, _: int) -> int:
+    """Return the class of an instance without learning."""
+    best = least(f.mistakes)
+    return act(f.predicts[best], f.parts[best], t, f.which[best])
 
 
 @kernel(types.void(int64, float64, Indices, float64[::1]))
@@ -112,78 +113,64 @@ def spread(scores: np.ndarray, known: int) -> float:
     return square if square > SQUARE_ROUNDING * mean * mean else 0.0
 
 
-class CombinationState(NamedTuple):
-    """The state of a weighted combination."""
+class Weighing(Struct):
+    """A weighted combination at work."""
 
-    mistakes: np.ndarray  # int64 (members,)
-    squares: np.ndarray  # (members,): the sum of the `spread` of a member's scores over the trials
-    trials: np.ndarray  # (1,): how many
-    weights: np.ndarray  # (members,): working memory
-
-
-class Proposed(NamedTuple):
-    """What the members propose in a chunk."""
-
-    classes: np.ndarray  # int32 (members, C)
-    scores: np.ndarray  # (members, C, k), or none
-
-
-class Sums(NamedTuple):
-    """What a weighted combination predicts in a chunk, and the sums by which it does."""
-
-    predictions: np.ndarray
-    table: np.ndarray  # (C, k)
+    how: int = int64
+    beta: float = float64
+    row: int = int64  # among what is `played`
+    learning: int = int64
+    rows: np.ndarray = Indices  # those of the children
+    mistakes: np.ndarray = Indices
+    squares: np.ndarray = Vector  # the sum of the `spread` of a child's scores over the trials
+    count: np.ndarray = Vector  # (1,): how many trials
+    weights: np.ndarray = Vector  # working memory
+    shape: np.ndarray = Indices  # a copy of the state's, whose known classes go with the trials
+    trials: Trials = Trials.numba_type
+    played: Played = Played.numba_type
+    sums: np.ndarray = Vector  # working memory
 
 
-WEIGH = types.void(
-    int64,
-    float64,
-    types.NamedTuple([Indices, Vector, Vector, Vector], CombinationState),
-    types.NamedTuple([LabelTable, Cube], Proposed),
-    Labels,
-    StateT,
-    types.NamedTuple([Labels, Matrix], Sums),
-)
-
-
-@kernel(WEIGH)
-def weigh(
-    how: int, beta: float, weighed: CombinationState, proposed: Proposed, labels: np.ndarray, state: State, sums: Sums
-) -> None:
-    """Weighted votes (WMA), or weighted sums of scores divided by their size. Without labels nothing is learned.
+@kernel(int64(Weighing.numba_type, int64, int64))
+def weigh(w: Weighing, begin: int, end: int) -> int:
+    """Weighted votes (WMA), or weighted sums of scores divided by their size.
 
     The size of a member's scores is the root of their mean `spread` over the trials before; as long as that is 0, of
     the present trial.
     """
-    mistakes, squares, trials, weights = weighed.mistakes, weighed.squares, weighed.trials, weighed.weights
-    proposals, scores, predictions, table = proposed.classes, proposed.scores, sums.predictions, sums.table
-    learning = labels.size > 0
+    how, beta, mistakes, squares, count, weights = w.how, w.beta, w.mistakes, w.squares, w.count, w.weights
+    rows, labels, shape, predictions, scores = w.rows, w.trials.labels, w.shape, w.played.predictions, w.played.tables
+    origin, sums = w.played.scored, w.sums
     weights_of(how, beta, mistakes, weights)
-    for t in range(predictions.size):
-        total = table[t]
+    for t in range(begin, end):
+        total, known = sums, shape[KNOWN]
         for c in range(total.size):
             total[c] = 0.0
-        known = state.shape[KNOWN]
         for i in range(mistakes.size):
             if how == WMA:
-                if proposals[i, t] >= 0:
-                    total[proposals[i, t]] += weights[i]
+                if predictions[rows[i], t] >= 0:
+                    total[predictions[rows[i], t]] += weights[i]
                 continue
-            present = spread(scores[i, t], known)
-            size = squares[i] / trials[0] if squares[i] > 0.0 else present
+            present = spread(scores[rows[i], t - origin], known)
+            size = squares[i] / count[0] if squares[i] > 0.0 else present
             if size > 0.0:
                 for c in range(known):
-                    total[c] += weights[i] * scores[i, t, c] / math.sqrt(size)
-            if learning:
+                    total[c] += weights[i] * scores[rows[i], t - origin, c] / math.sqrt(size)
+            if w.learning:
                 squares[i] += present
-        predictions[t] = top_two(total, state.shape)[0]
-        if learning:
-            trials[0] += 1.0
-            if labels[t] >= state.shape[KNOWN]:  # discovered by this trial
-                state.shape[KNOWN] = labels[t] + 1
+        predictions[w.row, t] = top_two(total, shape)[0]
+        if t >= origin:
+            for c in range(scores.shape[2]):
+                scores[w.row, t - origin, c] = total[c]
+        w.played.changed[w.row, t] = 1
+        if w.learning:
+            count[0] += 1.0
+            if labels[t] >= known:  # discovered by this trial
+                shape[KNOWN] = labels[t] + 1
             for i in range(mistakes.size):
-                mistakes[i] += proposals[i, t] != labels[t]
+                mistakes[i] += predictions[rows[i], t] != labels[t]
             weights_of(how, beta, mistakes, weights)
+    return -1
 
 
 @dataclass(frozen=True)
@@ -225,6 +212,7 @@ class Combined(Technique):
 class BestOf(Node):
     """Follow the child with the fewest mistakes so far."""
 
+    passes_scores_on = True
     unmixable = ""
 
     def __init__(self, children: Sequence[Node]) -> None:
@@ -248,18 +236,21 @@ class BestOf(Node):
     def asked(self) -> list[int]:
         return self.best.asked()
 
-    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
-        played = play_children(self, engine, chunk)
-        size = len(chunk.seen)
-        predictions, before, after = (np.zeros(size, np.int32) for _ in range(3))
-        changed = np.zeros(size, np.uint8)
-        followed = Followed(predictions, before, after, changed)
-        follow_best(played.predictions, played.changed, chunk.seen, self.mistakes, followed)
-        trials = np.arange(size)
-        scores = None if played.scores is None else played.scores[before, trials]
-        if played.before is None or played.after is None:
-            return PlayedChunk(predictions, changed, scores)
-        return PlayedChunk(predictions, changed, scores, played.before[before, trials], played.after[after, trials])
+    def part(self, bench: Bench) -> Turn:
+        rows, none = np.array([child.row for child in self.children]), np.zeros(0, np.int64)
+        f = Following(
+            row=self.row, rows=rows, mistakes=self.mistakes, trials=bench.trials, played=bench.played,
+            parts=none, predicts=none, which=none,
+        )  # fmt: skip
+        return Turn(f, follow_best, predict_best)
+
+    def ready(self, bench: Bench) -> None:
+        turns = [bench.turns[child.row] for child in self.children]
+        bench.turns[self.row].part.bind(
+            parts=np.array([turn.part.address for turn in turns]),
+            predicts=np.array([entry(turn.predict) for turn in turns]),
+            which=np.array([turn.which for turn in turns]),
+        )
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         return self.best.judge(engine, instances, size)
@@ -300,27 +291,33 @@ class WeightedCombination(Node):
     def arrays(self) -> dict[str, np.ndarray]:
         return {"mistakes": self.mistakes, "squares": self.squares, "trials": self.trials}
 
-    def _weigh(
-        self, engine: Engine, proposals: np.ndarray, scores: np.ndarray | None, labels: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        size = proposals.shape[1]
-        weighed = CombinationState(self.mistakes, self.squares, self.trials, np.zeros(len(proposals)))
-        cube = scores if scores is not None and self.wants_scores else np.zeros((0, 0, 0))
-        sums = Sums(np.zeros(size, np.int32), np.zeros((size, engine.k)))
-        weigh(self.how, self.beta, weighed, Proposed(proposals, cube), labels, engine.state, sums)
-        return sums.predictions, sums.table
+    def part(self, bench: Bench) -> Turn:
+        rows, count = np.array([child.row for child in self.children]), len(self.children)
+        w = Weighing(
+            how=self.how, beta=self.beta, row=self.row, rows=rows, learning=1, mistakes=self.mistakes,
+            squares=self.squares, count=self.trials, weights=np.zeros(count), shape=bench.shapes[self.row],
+            trials=bench.trials, played=bench.played, sums=np.zeros(0),
+        )  # fmt: skip
+        return Turn(w, weigh, None)
 
-    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
-        played = play_children(self, engine, chunk)
-        engine.state.shape[KNOWN] = chunk.known
-        predictions, table = self._weigh(engine, played.predictions, played.scores, chunk.seen)
-        return PlayedChunk(predictions, np.ones(len(predictions), np.uint8), table)
+    def begin(self, bench: Bench) -> None:
+        bench.turns[self.row].part.sums = np.zeros(bench.classes)
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         judged = [child.judge(engine, instances, size) for child in self.children]
-        none = np.zeros(0, np.int32)
-        proposals, scores = np.array([p for p, _ in judged]), np.array([s for _, s in judged])
-        return self._weigh(engine, proposals, scores, none)
+        count, none = len(judged), np.zeros((0, 0), np.int32)
+        scores = np.array([*(table for _, table in judged), np.zeros((size, engine.k))])
+        played = Played(
+            predictions=np.array([*(predictions for predictions, _ in judged), np.zeros(size, np.int32)]),
+            changed=np.zeros((count + 1, size), np.uint8), before=none, after=none, tables=scores, margins=np.zeros(0),
+        )  # fmt: skip
+        w = Weighing(
+            how=self.how, beta=self.beta, row=count, rows=np.arange(count), mistakes=self.mistakes,
+            squares=self.squares, count=self.trials, weights=np.zeros(count), shape=engine.state.shape,
+            trials=engine.bench.trials, played=played, sums=np.zeros(engine.k),
+        )  # fmt: skip
+        weigh(w, 0, size)
+        return played.predictions[count], scores[count]
 
     def single(self, engine: Engine) -> bool:
         """A member whose scores have no size yet is measured by the trial at hand (see `weigh`)."""

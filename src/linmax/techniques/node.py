@@ -1,8 +1,10 @@
 """What stands above the members: a tree of nodes that follow, weigh, vote on or stack what the members did.
 
 A *member* is one rule with its recycling. It has two *outputs*: its own prediction, number 2 * member, and that of its
-average, number 2 * member + 1. The leaves of the tree are outputs; the nodes above them belong to techniques. The
-engine runs every member over a chunk of trials, and then the nodes go over the chunk with what the members did.
+average, number 2 * member + 1. The leaves of the tree are outputs; the nodes above them belong to techniques.
+
+A node is compiled if it has a `part`: it then takes turns with the members (see `linmax.engine.bench`). Others play a
+chunk of trials in Python, after the nodes below them.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +20,15 @@ import numpy as np
 
 from linmax.core import averages
 from linmax.core.contract import GAUGE, RAW, SHIFT, Instances, Rule
-from linmax.core.member import Scratch
-from linmax.core.search import Trials
-from linmax.techniques.hypothesis_log import Log
 from linmax.util.names import Handed
 
 if TYPE_CHECKING:
+    from linmax.engine.bench import Bench
     from linmax.engine.engine import Engine
     from linmax.learners.attributes.pool import RunningPool
     from linmax.learners.base import Mixture
 
-__all__ = ["NO_RECYCLING", "Chunk", "Leaf", "Node", "PlayedChunk", "Run", "overwrite", "play_children"]
+__all__ = ["NO_RECYCLING", "Chunk", "Leaf", "Node", "PlayedChunk", "Run", "Turn", "overwrite", "play_children"]
 
 NO_RECYCLING = (0, 0, 0, 0)
 
@@ -44,29 +44,33 @@ class Run:
 
 
 @dataclass
-class Chunk:
-    """A stretch of trials and what the members did in it; arrays are indexed from its first trial."""
+class Turn:
+    """A part of a learner that takes turns: a struct, and kernels over it.
 
-    trials: Trials
-    scratch: Scratch
+    ``play(part, begin, end)`` plays trials and returns -1, or the trial where weights left the range of floats. Before
+    the members play a trial ``look(part, t, 0)`` may look at it. ``predict(part, t, which)`` returns the class of an
+    instance, learns nothing, and leaves scores in ``part.scores``.
+    """
+
+    part: Any
+    play: Any
+    predict: Any
+    look: Any = None
+    which: int = 0
+
+
+@dataclass
+class Chunk:
+    """A stretch of trials, which compiled parts have played."""
+
+    instances: Instances  # all of them; those of the chunk are begin..end
+    labels: np.ndarray
     begin: int
     end: int
     known: int  # classes known before it
-    predictions: np.ndarray  # int32 (B, 2, C)
-    changes: np.ndarray  # uint8 (B, C)
-    tables: np.ndarray  # (B, 2, C, k), or empty
-    log: Log
-    scored: bool  # whether the scores of the whole are wanted
-
-    @property
-    def instances(self) -> Instances:
-        """All instances; those of the chunk are begin..end."""
-        return self.trials.instances
-
-    @property
-    def labels(self) -> np.ndarray:
-        """The labels of all instances."""
-        return self.trials.labels
+    scored: int  # the scores of how many trials, the last ones, are wanted
+    bench: Bench
+    ran: set[int] = field(default_factory=set)  # the rows of those parts
 
     @property
     def seen(self) -> np.ndarray:
@@ -76,13 +80,11 @@ class Chunk:
 
 @dataclass
 class PlayedChunk:
-    """What a node did in a chunk. ``before`` and ``after`` name the output it followed, if it followed one."""
+    """What a node did in a chunk."""
 
     predictions: np.ndarray
     changed: np.ndarray
     scores: np.ndarray | None = None
-    before: np.ndarray | None = None
-    after: np.ndarray | None = None
 
 
 def overwrite(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], what: str) -> None:
@@ -102,7 +104,8 @@ class Node:
 
     selects = False  # whether at every trial it follows one output
     wants_scores = False  # whether it needs the scores of the members
-    wants_log = False  # whether it needs the hypotheses of the members (`Chunk.log`)
+    needs_norms = False  # whether it needs the 2-norms of the members' weights
+    row = -1  # of what it did among that of all (`linmax.core.contract.Played`)
     looks_back = 0  # how many recent instances it needs
     has_weights = False  # whether its arrays have coordinates, so that `move` and `appear` change them
     always_changes = False  # whether every trial counts as an update
@@ -144,9 +147,6 @@ class Node:
         """The output that it follows now, if it follows one."""
         raise NotImplementedError
 
-    def look(self, engine: Engine, scratch: Scratch, log: Log, instances: Instances, t: int) -> None:
-        """Called before a trial whose log is the state itself: note what the trial will overwrite."""
-
     def renumber(self, order: Sequence[int]) -> None:
         """Rename class ``order[c]`` to c (see `Engine.renumber`)."""
 
@@ -162,9 +162,30 @@ class Node:
     def grown(self, engine: Engine) -> None:
         """Called after the engine has grown."""
 
+    def part(self, bench: Bench) -> Turn | None:
+        """The compiled part that does its work, made after those of its children; None if Python does it."""
+        return None
+
+    def begin(self, bench: Bench) -> None:
+        """Prepare its part for the trials to come."""
+
+    def ready(self, bench: Bench) -> None:
+        """Prepare its part to predict without learning."""
+
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
-        """Predict and learn the trials of a chunk, which the members have played."""
-        raise NotImplementedError
+        """Predict and learn the trials of a chunk, which compiled parts below have played."""
+        if self.row not in chunk.ran:
+            for child in self.children:
+                if child.row not in chunk.ran:
+                    chunk.bench.write(child.row, child.play(engine, chunk), chunk)
+            chunk.bench.run([self], chunk)
+        return self.played(chunk)
+
+    def played(self, chunk: Chunk) -> PlayedChunk:
+        """What its compiled part did in a chunk."""
+        found, place = chunk.bench.played, slice(chunk.begin, chunk.end)
+        scores = found.tables[self.row, max(0, chunk.begin - found.scored) :] if found.tables.shape[1] else None
+        return PlayedChunk(found.predictions[self.row, place], found.changed[self.row, place], scores)
 
     def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Prediction and scores of one trial, which is learned; None where `play` is to do it.
@@ -261,21 +282,14 @@ class Leaf(Node):
     passes_scores_on = True
 
     def __init__(self, output: int) -> None:
-        self._output = output
+        self.row = output
 
     @property
     def output(self) -> int:
-        return self._output
+        return self.row
 
     def asked(self) -> list[int]:
-        return [self._output]
-
-    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
-        member, averaged = divmod(self.output, 2)
-        changed = np.ones_like(chunk.changes[member]) if averaged else chunk.changes[member]
-        chosen = np.full(len(changed), self.output, np.int32)
-        scores = chunk.tables[member, averaged] if chunk.tables.size else None
-        return PlayedChunk(chunk.predictions[member, averaged], changed, scores, chosen, chosen)
+        return [self.row]
 
     def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
         predictions, table = engine.judge_output(self.output, instances, size)
@@ -287,7 +301,7 @@ class Leaf(Node):
     def _unit(self, engine: Engine) -> float:
         """The divisor of its scores in `play`."""
         member, averaged = divmod(self.output, 2)
-        state, spread = engine.state, int(engine.members.spreads[member])
+        state, spread = engine.state, int(engine.runs[member].rule.spread is not None)
         scalars, sums = state.scalars[member], state.means[member]
         if not averaged:
             return averages.unit_of(int(engine.tracked), spread, scalars, sums)
@@ -317,18 +331,10 @@ class Leaf(Node):
 
 def play_children(parent: Node, engine: Engine, chunk: Chunk) -> PlayedChunk:
     """What the children did: the first axis of each array is the child."""
-    outputs = parent.leaves
-    if outputs is not None:  # all at once, since a pool has many
-        size = len(chunk.seen)
-        predictions = chunk.predictions.reshape(-1, size)[outputs]
-        changed = chunk.changes[outputs // 2] | (outputs % 2).astype(np.uint8)[:, None]
-        chosen = np.broadcast_to(outputs[:, None], (len(outputs), size))
-        scores = chunk.tables.reshape(-1, size, engine.k)[outputs] if chunk.tables.size else None
-        return PlayedChunk(predictions, changed, scores, chosen, chosen)
     played = [child.play(engine, chunk) for child in parent.children]
 
     def gathered(name: str) -> Any:
         parts = [getattr(p, name) for p in played]
         return None if any(part is None for part in parts) else np.array(parts)
 
-    return PlayedChunk(*(gathered(name) for name in ("predictions", "changed", "scores", "before", "after")))
+    return PlayedChunk(*(gathered(name) for name in ("predictions", "changed", "scores")))

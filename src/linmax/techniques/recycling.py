@@ -12,12 +12,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from linmax.core.contract import BEST, LEFT, NEXT, RECYCLED, TRIALS, UPDATES
-from linmax.core.member import CHANGED, FAILED, MemberView, Scratch, call_present, present_instance
-from linmax.core.search import Trials, load_member_weights, search
+from linmax.core.contract import LEFT, NEXT, RECYCLED, TRIALS, UPDATES
+from linmax.core.member import ACT, RunningRule
 from linmax.jit.compiling import kernel
+from linmax.jit.struct import act
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.node import NO_RECYCLING, Run
 from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
@@ -30,55 +28,43 @@ SAVED = 1000  # trials whose unused look-ups are kept for later
 KEPT, USES, PASSES, BUDGET = range(4)
 
 
-@kernel(hot=True)
-def recycle_instances(
-    view: MemberView,
-    scratch: Scratch,
-    trials: Trials,
-    begin: int,
-    end: int,
-    recycling: np.ndarray,
-    counts: np.ndarray,
-) -> float:
+@kernel(ACT)
+def recycle_instances(m: RunningRule, begin: int, end: int) -> int:
     """Look at begin..end, over and over, until nothing has called for an update since each was last looked at.
 
-    Without a budget it begins with the oldest. With one it goes on where it stopped the last time, and ends when the
-    look-ups that are left are used up. Returns the last value of `linmax.core.search.load_member_weights`; -1 when a
-    weight left its range.
+    Without a budget it begins with the oldest. With one it resumes where it stopped the last time, and ends when the
+    look-ups that are left are used up. Returns 0, or FAILED when a weight left its range.
     """
-    instances, labels, uses, nothing = trials.instances, trials.labels, trials.uses, scratch.z[:0]
+    recycling, counts, uses = m.recycling, m.counts, m.uses
     size, budget = end - begin, recycling[BUDGET]
     first = counts[TRIALS] - end  # number of the trial at place 0; the last one played is at end - 1
     left = counts[LEFT] if budget else FOREVER * FOREVER
     t = max(begin, counts[NEXT] - first) if budget else begin
-    quiet, passes, total = 0, 0, load_member_weights(view, scratch, trials.panel)
+    quiet, passes = 0, 0
+    m.limit = recycling[USES]
     while quiet < size and left > 0 and passes < recycling[PASSES]:
         stop = min(end, t + min(left, size - quiet))
-        found, _, rival, margin = search(view, scratch, trials, t, stop, recycling[USES], total, nothing)
+        found = act(m.search, m, t, stop)
         looked = min(found + 1, stop) - t
         quiet += looked
         if found < stop:
-            if view.rivals != BEST:
-                steps = call_present(view.presents, view, scratch, instances, found, labels[found])
-            else:
-                outcome = present_instance(view, scratch, instances, found, labels[found], rival, margin)
-                steps = -1 if outcome == FAILED else int(outcome == CHANGED)
+            steps = act(m.learn, m, found, 0)
             if steps < 0:
-                return -1.0
+                return steps
             if steps > 0:
                 uses[found] += 1
                 counts[UPDATES] += steps
                 counts[RECYCLED] += steps
                 quiet = 0
-                total = load_member_weights(view, scratch, trials.panel)
         left -= looked
         t += looked
         if t == end:
             t = begin
             passes += 1
+    m.limit = 0
     if budget:
         counts[LEFT], counts[NEXT] = left, first + t
-    return total
+    return 0
 
 
 @dataclass(frozen=True)

@@ -13,46 +13,45 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-from numba import int64, typeof, types
+from numba import float32, int64, types
 
-from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
-from linmax.core.linear_max import score
-from linmax.core.member import EngineArrays, EngineArraysT, Scratch
-from linmax.core.search import Trials, TrialsT
-from linmax.jit.compiling import kernel
-from linmax.techniques.combining import Followed, FollowedT
-from linmax.techniques.hypothesis_log import (
-    NORMS,
-    Hypothesis,
-    Log,
-    LogT,
-    count_right,
-    decide_votes,
-    look,
-    rate,
-    top_of_vote,
-    write_out,
+from linmax.core import averages
+from linmax.core.contract import (
+    GAUGE,
+    KNOWN,
+    LARGEST,
+    SHIFT,
+    TRIALS,
+    Indices,
+    Labels,
+    Matrix,
+    Played,
+    Trials,
+    Vector,
 )
-from linmax.techniques.node import Chunk, Node, PlayedChunk
+from linmax.core.contract import RAW as RAW_AVERAGE
+from linmax.core.linear_max import score, top_two
+from linmax.core.member import RunningRule
+from linmax.core.search import close_lanes, doubt, filled, load_weights, sure_rival, within
+from linmax.jit.compiling import kernel
+from linmax.jit.panels import LANES, lowest_bit
+from linmax.jit.struct import Struct, act, entry
+from linmax.techniques.node import Node, Turn
 from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, Technique, as_learner, turned_inside
 from linmax.util.checks import counted, one_of
 
 if TYPE_CHECKING:
+    from linmax.core.contract import Instances
+    from linmax.engine.bench import Bench
     from linmax.engine.engine import Engine
 
-__all__ = [
-    "Ballot",
-    "BallotT",
-    "Vote",
-    "VoteOutputs",
-    "VoteOutputsT",
-    "VoteT",
-    "Voted",
-    "Voting",
-    "new_ballot",
-    "vote",
-    "vote_on",
-]
+__all__ = ["Ballot", "Vote", "Voted", "Voting", "new_ballot", "vote"]
+
+L2, L1, RAW = 0, 1, 2
+NORMS = {"l2": L2, "l1": L1, "raw": RAW}
+
+FAINT = 1e-280  # squares below this have lost digits
+TIED = 1e-12  # of the largest possible score: hypotheses are divided by their norms, so equal scores differ by rounding
 
 
 class Ballot(NamedTuple):
@@ -66,7 +65,6 @@ class Ballot(NamedTuple):
 
 
 SIZE, SPACING, CENTRE, OPEN, TAU, VOTING, BASIC, WAIT, RESTARTS, LATEST = range(10)
-BallotT = typeof(Ballot(np.zeros((1, 1)), np.zeros(1), np.zeros(1, np.int64), np.zeros(1), np.zeros(10, np.int64)))
 
 
 def new_ballot(voted: Voted, size: int) -> Ballot:
@@ -76,6 +74,183 @@ def new_ballot(voted: Voted, size: int) -> Ballot:
     return Ballot(np.zeros((voted.h, size)), np.zeros(voted.h), np.zeros(voted.h, np.int64), np.zeros(size), marks)
 
 
+class Vote(Struct):
+    """A vote at work."""
+
+    widest: int = int64  # the largest window
+    recent: int = int64  # recent instances
+    scale: int = int64  # what a hypothesis is divided by, see NORMS
+    row: int = int64  # among what is `played`
+    child: int = int64  # the row of what it votes over
+    output: int = int64  # the output that this follows now
+    child_part: int = int64  # what predicts it: a part, its kernel and an argument
+    child_predict: int = int64
+    child_which: int = int64
+    members: np.ndarray = Indices  # their addresses
+    saved: np.ndarray = Matrix  # the state, see `Ballot`
+    unseen: np.ndarray = Vector
+    centres: np.ndarray = Indices
+    total: np.ndarray = Vector
+    marks: np.ndarray = Indices
+    shape: np.ndarray = Indices  # a copy of the state's, whose known classes go with the trials
+    trials: Trials = Trials.numba_type
+    played: Played = Played.numba_type
+    scores: np.ndarray = Vector  # working memory
+    spare: np.ndarray = Vector
+    current: np.ndarray = Vector  # the scores of the output that is followed, before the trial changes it
+    candidate: np.ndarray = Vector
+    tables: np.ndarray = float32[::1]
+    lanes: np.ndarray = float32[:, ::1]
+
+
+TURN = int64(Vote.numba_type, int64, int64)
+member_at = RunningRule.from_address()
+
+
+# -- hypotheses at the scale at which they vote -------------------------------------------------------------------
+
+
+@kernel()
+def weight_of(m: RunningRule, averaged: int, factor: float, i: int) -> float:
+    """One weight of a member's hypothesis, or of its average; ``factor`` is the `averages.multiple`."""
+    return factor * m.weights[i] - m.backlog[i] if averaged else m.weights[i]
+
+
+@kernel()
+def size_of(m: RunningRule, averaged: int, scale: int, factor: float) -> float:
+    """What a hypothesis is divided by before it votes; 0 for a hypothesis of zeros."""
+    sums, scalars = m.sums, m.scalars
+    if scale == L2:
+        square = sums[averages.SQUARE]
+        if averaged:
+            added = sums[averages.IDLE] * averages.term(m.kind, scalars, sums)
+            square = averages.squared_norm(added, square, sums[averages.CROSS], sums[averages.BACK])
+        if square > FAINT:
+            return math.sqrt(square)
+    if scale != RAW:
+        largest, total = 0.0, 0.0
+        for i in range(m.weights.size):
+            largest = max(largest, abs(weight_of(m, averaged, factor, i)))
+        for i in range(m.weights.size):
+            part = abs(weight_of(m, averaged, factor, i)) / largest if largest > 0.0 else 0.0
+            total += part if scale == L1 else part * part
+        return largest * (total if scale == L1 else math.sqrt(total))
+    if averaged:
+        count = m.counts[TRIALS] + 1.0
+        log = sums[averages.ANCHOR] if m.kind == RAW_AVERAGE else 0.0
+        return (count + sums[averages.FADE] * 0.5 * count * (count - 1.0)) * math.exp(-log)
+    return math.exp(-(scalars[SHIFT] + scalars[GAUGE]))
+
+
+@kernel()
+def inverse_size(m: RunningRule, averaged: int, scale: int, factor: float) -> float:
+    """What the hypothesis is multiplied by before it votes; not finite when its raw weights outgrow a float."""
+    size = size_of(m, averaged, scale, factor)
+    return 1.0 / size if size > 0.0 else (np.inf if scale == RAW else 0.0)
+
+
+@kernel()
+def write_out(m: RunningRule, averaged: int, scale: int, target: np.ndarray) -> float:
+    """Write a hypothesis at its voting scale to ``target``; return the weight of a coordinate that appears later."""
+    sums = m.sums
+    factor = averages.multiple(m.kind, m.scalars, sums) if averaged else 0.0
+    inverse = inverse_size(m, averaged, scale, factor)
+    for i in range(target.size):
+        target[i] = inverse * weight_of(m, averaged, factor, i)
+    start = sums[averages.START]
+    return inverse * (factor * start - sums[averages.UNSEEN] if averaged else start)
+
+
+@kernel()
+def score_current(v: Vote, t: int) -> None:
+    """Score instance t by the output that is followed, at its voting scale."""
+    m, averaged, current, spare = member_at(v.members[v.output // 2]), v.output % 2, v.current, v.spare
+    score(v.trials, t, m.weights, current)
+    factor = 0.0
+    if averaged:
+        factor = averages.multiple(m.kind, m.scalars, m.sums)
+        score(v.trials, t, m.backlog, spare)
+        for c in range(current.size):
+            current[c] = factor * current[c] - spare[c]
+    inverse = inverse_size(m, averaged, v.scale, factor)
+    for c in range(current.size):
+        current[c] *= inverse
+
+
+# -- the vote -----------------------------------------------------------------------------------------------------
+
+
+@kernel()
+def length_of(trials: Trials, t: int) -> float:
+    """A bound on the 2-norm of what instance t rates any class."""
+    votes, rated, dense, indptr = trials.votes, trials.scores, trials.dense, trials.indptr
+    square = trials.constant * trials.constant
+    for i in range(votes.shape[1]):
+        square += 1.0 if votes[t, i] >= 0 else 0.0
+    for i in range(rated.shape[1]):
+        largest = 0.0
+        for j in range(rated.shape[2]):
+            largest = max(largest, abs(rated[t, i, j]))
+        square += largest * largest
+    for f in range(dense.shape[1]):
+        square += dense[t, f] * dense[t, f]
+    if indptr.size:
+        values = trials.values
+        for place in range(indptr[t], indptr[t + 1]):
+            square += values[place] * values[place]
+    return math.sqrt(square)
+
+
+@kernel()
+def top_of_vote(v: Vote, t: int, scores: np.ndarray, hypotheses: int) -> int:
+    """The best class of this many hypotheses together; of those tied up to rounding the smallest (or the largest).
+
+    A hypothesis of norm 1 gives no score beyond the instance's length; those of raw weights are compared with the
+    scores themselves.
+    """
+    shape = v.shape
+    first = top_two(scores, shape)[0]
+    if first < 0:
+        return first
+    size = 0.0
+    if v.scale == RAW:
+        for j in range(shape[KNOWN]):
+            size = max(size, abs(scores[j]))
+    else:
+        size = hypotheses * length_of(v.trials, t)
+    least = scores[first] - TIED * size
+    for place in range(shape[KNOWN]):
+        j = shape[KNOWN] - 1 - place if shape[LARGEST] else place
+        if scores[j] >= least:
+            return j
+    return first
+
+
+@kernel()
+def count_right(v: Vote, begin: int, end: int, weights: np.ndarray) -> int:
+    """On how many of the trials begin..end these weights predict the label."""
+    trials, lanes, scores = v.trials, v.lanes, v.scores
+    right, total, slack = end - begin, 0.0, doubt(trials, weights.size)
+    if filled(trials):
+        total = load_weights(trials, weights, v.tables)
+    for block in range(begin // LANES, (end + LANES - 1) // LANES):
+        row, bits = 0, within(block * LANES, begin, end)
+        if total > 0.0:
+            bits &= close_lanes(trials, block, weights.size, v.tables, lanes, slack)
+        while bits != 0:
+            lane = lowest_bit(bits)
+            t = block * LANES + lane
+            if total > 0.0:
+                row = sure_rival(lanes, lane, slack)
+            if row > 0:
+                right -= 1
+            else:
+                score(trials, t, weights, scores)
+                right -= top_of_vote(v, t, scores, 1) != trials.labels[t]
+            bits &= bits - 1
+    return right
+
+
 @kernel()
 def half_window(widest: int, spacing: int) -> int:
     """Half of 1 + min(w, spacing/2), rounded down."""
@@ -83,128 +258,115 @@ def half_window(widest: int, spacing: int) -> int:
 
 
 @kernel()
-def add_up(ballot: Ballot) -> None:
+def add_up(v: Vote) -> None:
     """The sum of the saved hypotheses."""
-    for i in range(ballot.total.size):
-        ballot.total[i] = 0.0
-    for slot in range(ballot.marks[SIZE]):
-        for i in range(ballot.total.size):
-            ballot.total[i] += ballot.saved[slot, i]
+    total, saved = v.total, v.saved
+    for i in range(total.size):
+        total[i] = 0.0
+    for slot in range(v.marks[SIZE]):
+        for i in range(total.size):
+            total[i] += saved[slot, i]
 
 
 @kernel()
-def slot_for(ballot: Ballot) -> int:
+def slot_for(v: Vote) -> int:
     """An empty slot, or that of the oldest hypothesis which the doubled spacing leaves out."""
-    marks = ballot.marks
-    if marks[SIZE] < ballot.centres.size:
+    marks, centres = v.marks, v.centres
+    if marks[SIZE] < centres.size:
         marks[SIZE] += 1
         return marks[SIZE] - 1
     oldest = -1
     for slot in range(marks[SIZE]):
-        if ballot.centres[slot] % marks[SPACING] == marks[SPACING] // 2 and (
-            oldest < 0 or ballot.centres[slot] < ballot.centres[oldest]
-        ):
+        if centres[slot] % marks[SPACING] == marks[SPACING] // 2 and (oldest < 0 or centres[slot] < centres[oldest]):
             oldest = slot
     return oldest
 
 
-class Vote(NamedTuple):
-    """What a vote works with."""
-
-    ballot: Ballot
-    settings: np.ndarray  # int64 (3,): the largest window, recent instances, and scale
-    log: Log  # the hypotheses of the members
-    seen: np.ndarray  # if the log is the state itself, the scores before the trial (see `look`); else none
-
-
-class VoteOutputs(NamedTuple):
-    """What a vote does at each trial of a chunk."""
-
-    predictions: np.ndarray
-    table: np.ndarray  # mean scores of the voters; or no rows
+@kernel()
+def add_votes(v: Vote, t: int) -> int:
+    """Score instance t by all hypotheses together, after `look`; return their class."""
+    scores, current = v.scores, v.current
+    score(v.trials, t, v.total, scores)
+    for c in range(scores.size):
+        scores[c] += current[c]
+    return top_of_vote(v, t, scores, v.marks[SIZE] + 1)
 
 
-WIDEST, RECENT, SCALE = range(3)  # of the settings
-VoteT = types.NamedTuple([BallotT, Indices, LogT, Vector], Vote)
-VoteOutputsT = types.NamedTuple([Labels, Matrix], VoteOutputs)
-VOTE = int64(EngineArraysT, TrialsT, int64, int64, VoteT, FollowedT, VoteOutputsT)
-
-
-@kernel(VOTE)
-def vote_on(
-    arrays: EngineArrays, trials: Trials, begin: int, end: int, vote: Vote, followed: Followed, outputs: VoteOutputs
-) -> int:
-    """Play the vote over a chunk of trials begin..end; ``followed`` and ``outputs`` are indexed from begin.
-
-    ``followed`` is B: which output it follows, and what it predicts. Where the log is the state itself, which has moved
-    on, the chunk is one trial. Returns -1, or the trial at which raw weights outgrew a float.
-    """
-    instances, shape, scratch, log, ballot = trials.instances, arrays.state.shape, arrays.scratch, vote.log, vote.ballot
-    marks, candidate, table, basic = ballot.marks, scratch.candidate, outputs.table, followed.predictions
-    widest, recent, scale = vote.settings[WIDEST], vote.settings[RECENT], vote.settings[SCALE]
-    scores, spare, own = scratch.scores, scratch.spare, scratch.own
-    width = scores.size
-    for t in range(begin, end):
-        c = t - begin
-        label = trials.labels[t]
-        output = followed.before[c]
-        version = log.versions[output // 2, c - 1] if c > 0 else 0
-        if vote.seen.size:
-            for j in range(width):
-                own[j] = vote.seen[j]
-        else:
-            rate(instances, t, shape, log, Hypothesis(output, version, c - 1, scale), own, spare)
-        score(instances, t, shape, ballot.total, scores)
-        for j in range(width):
-            scores[j] += own[j]
-            if not abs(scores[j]) < np.inf:
-                return t
-        voted = top_of_vote(instances, t, shape, scores, marks[SIZE] + 1, scale)
-        trusted = marks[VOTING] <= marks[BASIC]
-        outputs.predictions[c] = voted if trusted else basic[c]
-        if table.shape[0]:
-            for j in range(table.shape[1]):
-                table[c, j] = scores[j] / (marks[SIZE] + 1.0) if trusted else own[j]
-        if label >= shape[KNOWN]:  # discovered by this trial
-            shape[KNOWN] = label + 1
-        marks[VOTING] += voted != label
-        marks[BASIC] += basic[c] != label
-        marks[TAU] += 1
-        half = half_window(widest, marks[SPACING])
-        output = followed.after[c]
-        current = Hypothesis(output, log.versions[output // 2, c], c, scale)
-        if not marks[OPEN]:
-            if marks[TAU] >= marks[CENTRE] - half:
-                slot = slot_for(ballot)
-                ballot.centres[slot] = marks[CENTRE]
-                ballot.unseen[slot] = write_out(log, current, ballot.saved[slot])
-                marks[LATEST] = slot
-                marks[OPEN] = 1
-                add_up(ballot)
-        elif followed.changed[c]:
-            first = max(0, t + 1 - recent)
-            unseen = write_out(log, current, candidate)
-            latest = ballot.saved[marks[LATEST]]
-            new = count_right(trials, first, t + 1, shape, candidate, scale, scratch)
-            if new > count_right(trials, first, t + 1, shape, latest, scale, scratch):
-                for i in range(candidate.size):
-                    latest[i] = candidate[i]
-                ballot.unseen[marks[LATEST]] = unseen
-                add_up(ballot)
-        if marks[OPEN] and marks[TAU] >= marks[CENTRE] + half:
-            marks[OPEN] = 0
-            if marks[CENTRE] == ballot.centres.size * marks[SPACING]:
-                marks[SPACING] *= 2
-                marks[CENTRE] = (ballot.centres.size // 2 + 1) * marks[SPACING]
-            else:
-                marks[CENTRE] += marks[SPACING]
-        if marks[TAU] >= marks[WAIT] and marks[BASIC] < marks[VOTING]:
-            marks[SIZE] = marks[TAU] = marks[VOTING] = marks[BASIC] = marks[OPEN] = 0
-            marks[SPACING] = marks[CENTRE] = 1
-            marks[WAIT] *= 2
-            marks[RESTARTS] += 1
-            add_up(ballot)
+@kernel(TURN)
+def look(v: Vote, t: int, _: int) -> int:
+    """Score trial t by the output that is followed before the members learn."""
+    score_current(v, t)
     return -1
+
+
+@kernel(TURN)
+def play_vote(v: Vote, t: int, _: int) -> int:
+    """Play the vote at trial t, which the members have learned. Return -1, or t where raw weights outgrew a float."""
+    marks, played, scores, centres = v.marks, v.played, v.scores, v.centres
+    tables, place = played.tables, t - played.scored
+    label, basic = np.int64(v.trials.labels[t]), played.predictions[v.child, t]
+    voted = add_votes(v, t)
+    for c in range(scores.size):
+        if not abs(scores[c]) < np.inf:
+            return t
+    trusted = marks[VOTING] <= marks[BASIC]
+    played.predictions[v.row, t] = voted if trusted else basic
+    if place >= 0:
+        for c in range(tables.shape[2]):
+            tables[v.row, place, c] = scores[c] / (marks[SIZE] + 1.0) if trusted else v.current[c]
+    if label >= v.shape[KNOWN]:  # discovered by this trial
+        v.shape[KNOWN] = label + 1
+    marks[VOTING] += voted != label
+    marks[BASIC] += basic != label
+    marks[TAU] += 1
+    v.output = played.after[v.child, t]
+    m, averaged, half = member_at(v.members[v.output // 2]), v.output % 2, half_window(v.widest, marks[SPACING])
+    if not marks[OPEN]:
+        if marks[TAU] >= marks[CENTRE] - half:
+            slot = slot_for(v)
+            centres[slot] = marks[CENTRE]
+            v.unseen[slot] = write_out(m, averaged, v.scale, v.saved[slot])
+            marks[LATEST] = slot
+            marks[OPEN] = 1
+            add_up(v)
+    elif played.changed[v.child, t]:
+        first, candidate, latest = max(0, t + 1 - v.recent), v.candidate, v.saved[marks[LATEST]]
+        unseen = write_out(m, averaged, v.scale, candidate)
+        if count_right(v, first, t + 1, candidate) > count_right(v, first, t + 1, latest):
+            for i in range(candidate.size):
+                latest[i] = candidate[i]
+            v.unseen[marks[LATEST]] = unseen
+            add_up(v)
+    if marks[OPEN] and marks[TAU] >= marks[CENTRE] + half:
+        marks[OPEN] = 0
+        if marks[CENTRE] == centres.size * marks[SPACING]:
+            marks[SPACING] *= 2
+            marks[CENTRE] = (centres.size // 2 + 1) * marks[SPACING]
+        else:
+            marks[CENTRE] += marks[SPACING]
+    if marks[TAU] >= marks[WAIT] and marks[BASIC] < marks[VOTING]:
+        marks[SIZE] = marks[TAU] = marks[VOTING] = marks[BASIC] = marks[OPEN] = 0
+        marks[SPACING] = marks[CENTRE] = 1
+        marks[WAIT] *= 2
+        marks[RESTARTS] += 1
+        add_up(v)
+    return -1
+
+
+@kernel(TURN)
+def predict_vote(v: Vote, t: int, _: int) -> int:
+    """Return the class of an instance without learning."""
+    if v.marks[VOTING] > v.marks[BASIC]:
+        return act(v.child_predict, v.child_part, t, v.child_which)
+    score_current(v, t)
+    return add_votes(v, t)
+
+
+@kernel(types.void(Vote.numba_type, int64, Labels, Matrix))
+def decide_votes(v: Vote, hypotheses: int, predictions: np.ndarray, table: np.ndarray) -> None:
+    """`top_of_vote` of every row of a table of scores."""
+    for t in range(predictions.size):
+        predictions[t] = top_of_vote(v, t, table[t], hypotheses)
 
 
 @dataclass(frozen=True)
@@ -246,7 +408,7 @@ class Voting(Node):
     """Saved hypotheses of what the child follows vote with its current one."""
 
     passes_scores_on = False
-    wants_log = True
+    needs_norms = True
     has_weights = True
     unmixable = "its saved hypotheses were judged on the recent instances of one stream; merge what it votes over"
 
@@ -259,7 +421,6 @@ class Voting(Node):
     def prepare(self, engine: Engine) -> None:
         super().prepare(engine)
         self.ballot = new_ballot(self.voted, engine.state.weights.shape[1])
-        self.seen = np.zeros(0)  # the child's scores before a trial, see `look`
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -273,36 +434,26 @@ class Voting(Node):
         ballot.saved[:, fresh] = ballot.unseen[:, None]
         ballot.total[fresh] = ballot.unseen[: ballot.marks[SIZE]].sum()
 
-    def look(self, engine: Engine, scratch: Scratch, log: Log, instances: Instances, t: int) -> None:
-        self.seen = np.zeros(scratch.scores.size)
-        look(engine.kernel_arrays(scratch), log, self.children[0].output, self.scale, instances, t, self.seen)
+    def part(self, bench: Bench) -> Turn:
+        v = Vote(
+            widest=self.voted.w, recent=self.voted.r, scale=self.scale, row=self.row, child=self.children[0].row,
+            members=bench.addresses, trials=bench.trials, played=bench.played, shape=bench.shapes[self.row],
+            candidate=np.zeros(len(self.ballot.total)), **self.ballot._asdict(),
+        )  # fmt: skip
+        return Turn(v, play_vote, predict_vote, look)
 
-    @property
-    def settings(self) -> np.ndarray:
-        """Options for the kernels (see `Vote`)."""
-        return np.array([self.voted.w, self.voted.r, self.scale], np.int64)
-
-    def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
-        base = self.children[0].play(engine, chunk)
-        assert base.before is not None
-        assert base.after is not None
-        engine.state.shape[KNOWN] = chunk.known
-        size = len(base.predictions)
-        seen, self.seen = self.seen, np.zeros(0)
-        table = np.zeros((size if chunk.scored else 0, engine.k))
-        predictions = np.zeros(size, np.int32)
-        failed = vote_on(
-            engine.kernel_arrays(chunk.scratch),
-            chunk.trials,
-            chunk.begin,
-            chunk.end,
-            Vote(self.ballot, self.settings, chunk.log, seen),
-            Followed(base.predictions, base.before, base.after, base.changed),
-            VoteOutputs(predictions, table),
+    def ready(self, bench: Bench) -> None:
+        turn = bench.turns[self.children[0].row]
+        bench.turns[self.row].part.bind(
+            child_part=turn.part.address, child_predict=entry(turn.predict), child_which=turn.which
         )
-        if failed >= 0:
-            self.overflowed()
-        return PlayedChunk(predictions, np.ones(size, np.uint8), table if chunk.scored else None)
+
+    def begin(self, bench: Bench) -> None:
+        bench.turns[self.row].part.bind(
+            output=self.children[0].output, tables=bench.room.tables, lanes=bench.room.lanes,
+            scores=bench.room.scores, spare=bench.room.spare,
+            current=np.zeros_like(bench.room.scores),
+        )  # fmt: skip
 
     def overflowed(self) -> None:
         raise OverflowError(
@@ -338,7 +489,7 @@ class Voting(Node):
         if self.trusted:
             hypotheses = int(self.ballot.marks[SIZE]) + 1
             predictions, table = engine.rate(instances, size, self.ballot.total + self._current(engine))
-            decide_votes(instances, engine.state, hypotheses, self.scale, table, predictions)
+            decide_votes(engine.bench.turns[self.row].part, hypotheses, predictions, table)
             return predictions, table / hypotheses
         predictions, table = self.children[0].judge(engine, instances, size)
         return predictions, engine.rate(instances, size, self._current(engine))[1] if engine.scored else table

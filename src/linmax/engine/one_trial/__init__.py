@@ -4,8 +4,7 @@ An `Engine` plays slices of trials, for which Python lays out arrays; for one tr
 itself. A path lays everything out once, in memory, and has two functions, ``ask`` and ``teach``.
 
 - `path`: reading an instance, and arguments of kernels in memory
-- `one_rule`: a rule without techniques
-- `with_techniques`: a rule with recycling and averaging, the best of several, and a vote over either
+- `rules`: rules with their techniques, the best of several, and a vote over either
 - `numbers`: the pool for attributes, where they are numbers
 - `choice`: the path of an engine
 """

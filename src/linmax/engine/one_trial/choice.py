@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.numbers import NumbersPath, plays_numbers
-from linmax.engine.one_trial.one_rule import OneRulePath
 from linmax.engine.one_trial.path import NamePlaces, OneTrialPath
-from linmax.engine.one_trial.with_techniques import TechniquesPath, has_path
+from linmax.engine.one_trial.rules import RulesPath, has_path
 from linmax.engine.record import Record
 from linmax.jit.compiling import JIT
 from linmax.learners.attributes.pool import RunningPool
@@ -16,7 +15,7 @@ __all__ = ["may_have_path", "path_for"]
 
 def may_have_path(engine: Engine) -> bool:
     """Whether there can be a path, now or when the pool for attributes has seen enough."""
-    return JIT and (engine.plain or has_path(engine) or pool_of(engine) is not None)
+    return JIT and (has_path(engine) or pool_of(engine) is not None)
 
 
 def pool_of(engine: Engine) -> RunningPool | None:
@@ -27,8 +26,6 @@ def pool_of(engine: Engine) -> RunningPool | None:
 def path_for(engine: Engine, names: NamePlaces, record: Record, count: int, largest: float) -> OneTrialPath | None:
     """A path for instances such as one of ``count`` attributes up to ``largest``; None if there is none yet."""
     longest, pool = max(32, 2 * count), pool_of(engine)
-    if engine.plain:
-        return OneRulePath(engine, names, record, longest)
     if pool is None:
-        return TechniquesPath(engine, names, record, longest, 2.0 * largest)
+        return RulesPath(engine, names, record, longest, 2.0 * largest)
     return NumbersPath(engine, pool, names, record, longest) if plays_numbers(pool) else None

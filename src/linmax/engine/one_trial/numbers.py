@@ -20,11 +20,11 @@ from linmax.engine.one_trial.path import (
     LARGE,
     NOT_PLAYED,
     REFUSED,
+    SPACE,
     TEACH,
     NamePlaces,
     OneTrialPath,
     Reader,
-    ReaderT,
     blank_instances,
     calling,
     new_reader,
@@ -95,7 +95,7 @@ NumbersTrialT = types.NamedTuple(
         Labels,
         Matrix,
         Indices,
-        ReaderT,
+        Reader.numba_type,
         RecordT,
     ],
     NumbersTrial,
@@ -251,7 +251,10 @@ class NumbersPath(OneTrialPath):
             reader=new_reader(engine.layout, longest, LARGE),
             record=record,
         )
-        super().__init__(engine, names, trial, (store_trial, ask, teach))
+        self._memory, self._trial = np.zeros(SPACE, np.uint8), trial  # which must live as long as the address
+        address = int(self._memory.ctypes.data)
+        store_trial(address, trial)
+        super().__init__(engine, names, trial.reader, address, (ask, teach))
         self._pool, self._large, self._open = pool, pool.at_large, True
         self.asked = trial.table
 

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import int64, types
+from numba import float64, int64, types
 from numba.extending import intrinsic
 
-from linmax.core.contract import Instances, Labels, Vector
+from linmax.core.contract import Indices, Instances, Labels, Matrix, Trials, Vector
 from linmax.data.arrays import Layout, no_instances
 from linmax.engine.engine import Engine
 from linmax.engine.record import Record, keep_scores, note
 from linmax.jit.compiling import Kernel, caller, kernel
+from linmax.jit.struct import Struct
 
 __all__ = [
     "ASK",
@@ -35,7 +36,7 @@ __all__ = [
     "NamePlaces",
     "OneTrialPath",
     "Reader",
-    "ReaderT",
+    "RecordArrays",
     "blank_instances",
     "calling",
     "new_reader",
@@ -130,24 +131,31 @@ class NamePlaces(NamedTuple):
     voters_by_number: int
 
 
-class Reader(NamedTuple):
+class Reader(Struct):
     """One instance, written by Python and read by compiled code."""
 
-    columns: np.ndarray  # int32: places of its attributes
-    values: np.ndarray
-    votes: np.ndarray  # int32: for each voter the place of a class, -1 for an abstention
-    bound: np.ndarray  # (1,): the largest magnitude that an attribute may have
+    columns: np.ndarray = Labels  # places of its attributes
+    values: np.ndarray = Vector
+    votes: np.ndarray = Labels  # for each voter the place of a class, -1 for an abstention
+    bound: float = float64  # the largest magnitude that an attribute may have
 
 
-ReaderT = types.NamedTuple([Labels, Vector, Labels, Vector], Reader)
+class RecordArrays(Struct):
+    """The arrays of a `Record`."""
+
+    counts: np.ndarray = Indices
+    curve: np.ndarray = int64[:, ::1]
+    scores: np.ndarray = Matrix
+    labels: np.ndarray = Labels
+    gaps: np.ndarray = Vector
+    levels: np.ndarray = Vector
 
 
 def new_reader(layout: Layout, longest: int, bound: float) -> Reader:
     """A reader of instances with at most ``longest`` attributes up to ``bound``."""
     longest = longest if layout.sparse else 0
-    return Reader(
-        np.zeros(longest, np.int32), np.zeros(longest), np.zeros(layout.voters, np.int32), np.array([float(bound)])
-    )
+    columns, votes = np.zeros(longest, np.int32), np.zeros(layout.voters, np.int32)
+    return Reader(columns=columns, values=np.zeros(longest), votes=votes, bound=bound)
 
 
 def blank_instances(layout: Layout, trials: int, numbers: int) -> Instances:
@@ -162,27 +170,28 @@ def blank_instances(layout: Layout, trials: int, numbers: int) -> Instances:
     )
 
 
-@kernel(hot=True)
-def write_instance(reader: Reader, count: int, voted: int, instances: Instances, t: int) -> bool:
+@kernel()
+def write_instance(reader: Reader, count: int, voted: int, instances: Instances | Trials, t: int) -> bool:
     """Copy the instance of ``count`` attributes to number t, the last one; False where it does not fit."""
-    sparse = instances.indptr.size > 0
-    start = instances.indptr[t] if sparse else 0
-    if t >= instances.votes.shape[0] or start + count > instances.values.size:
+    indptr, indices, values, votes = instances.indptr, instances.indices, instances.values, instances.votes
+    columns, numbers, choices, bound = reader.columns, reader.values, reader.votes, reader.bound
+    start = indptr[t] if indptr.size else 0
+    if t >= votes.shape[0] or start + count > values.size:
         return False
     for j in range(count):
-        if not abs(reader.values[j]) <= reader.bound[0]:
+        if not abs(numbers[j]) <= bound:
             return False
-        instances.indices[start + j] = reader.columns[j]
-        instances.values[start + j] = reader.values[j]
-    if sparse:
-        instances.indptr[t + 1] = start + count
-    for i in range(instances.votes.shape[1]):
-        instances.votes[t, i] = reader.votes[i] if voted else -1
+        indices[start + j] = columns[j]
+        values[start + j] = numbers[j]
+    if indptr.size:
+        indptr[t + 1] = start + count
+    for i in range(votes.shape[1]):
+        votes[t, i] = choices[i] if voted else -1
     return True
 
 
-@kernel(hot=True)
-def note_and_answer(record: Record, predicted: int, label: int, scores: np.ndarray, known: int) -> int:
+@kernel()
+def note_and_answer(record: Record | RecordArrays, predicted: int, label: int, scores: np.ndarray, known: int) -> int:
     """Record a trial; return the class predicted."""
     note(record, int(predicted != label))
     keep_scores(record, scores, known, label)
@@ -211,14 +220,13 @@ class OneTrialPath:
     remembers = False  # whether it keeps recent instances that the engine will need, or must not miss a trial
     asked: np.ndarray | None = None  # (1, k): the scores of the instance asked about last, where it has them
 
-    def __init__(self, engine: Engine, names: NamePlaces, trial: Any, kernels: tuple[Kernel, Kernel, Kernel]) -> None:
-        self._engine, self._names, self._trial = engine, names, trial  # which must live as long as the address
-        self._memory = np.zeros(SPACE, np.uint8)
-        self._address = int(self._memory.ctypes.data)
-        store_trial, ask, teach = kernels
-        store_trial(self._address, trial)
-        self._ask, self._teach = ask.compiled, teach.compiled
-        reader: Reader = trial.reader
+    def __init__(
+        self, engine: Engine, names: NamePlaces, reader: Reader, address: int, kernels: tuple[Kernel, Kernel]
+    ) -> None:
+        self._engine, self._names, self._address = engine, names, address
+        self._kernel_to_ask = kernels[0]
+        self._ask: Any = None  # compiled at the first question
+        self._teach = kernels[1].compiled
         self._columns, self._values = reader.columns.data.cast("B"), reader.values.data.cast("B")
         self._votes, self._nobody = reader.votes.data, np.full_like(reader.votes, -1).data
         self._longest = len(reader.columns)
@@ -229,6 +237,9 @@ class OneTrialPath:
             count = self._read(attributes, votes)
         except UNREADABLE:
             return REFUSED
+        if self._ask is None:
+            self.prepare_to_ask()
+            self._ask = self._kernel_to_ask.compiled
         return self._answer(self._ask(self._address, count, votes is not None))
 
     def teach(self, attributes: Any, votes: Any, label: Any) -> Any:
@@ -283,6 +294,9 @@ class OneTrialPath:
         if place >= 0:
             return self._names.classes[place]
         return None if place == -1 else REFUSED if place == NOT_PLAYED else FAILED
+
+    def prepare_to_ask(self) -> None:
+        """Prepare what only `ask` needs."""
 
     def has_room(self, count: int, largest: float) -> bool:
         """Whether it takes another instance, of ``count`` attributes up to ``largest``."""
