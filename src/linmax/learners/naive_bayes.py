@@ -126,16 +126,8 @@ class RunningBayes(Running):
         "seen": Field(merge=""),
     }
 
-    dense: np.ndarray
-    sparse: np.ndarray
-    dense_seen: np.ndarray
-    sparse_seen: np.ndarray
-    totals: np.ndarray
-    seen: np.ndarray
-
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
-        self.grow(**{"dense": 0, "sparse": 0, "class": 0})
 
     def _fit(self, instances: Instances, k: int) -> None:
         """Make room for all attributes and classes of these instances."""

@@ -58,11 +58,9 @@ class RunningRecent(Running):
     """State: one number a class."""
 
     fields: ClassVar = {"recent": Field(("class",))}
-    recent: np.ndarray
 
     def __init__(self, decay: float) -> None:
         self.decay = decay
-        self.grow(**{"class": 0})
 
     def play(
         self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
@@ -141,7 +139,6 @@ class RecentLabels(Group):
     members = ("recent labels",)
     sparse = True
     fields: ClassVar = {"recent": Field(("class",), merge="")}
-    recent: np.ndarray
 
     def follow(self, task: Task, led: object, votes: np.ndarray, place: int) -> None:
         if not task.learn:

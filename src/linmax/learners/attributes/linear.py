@@ -70,7 +70,7 @@ def score_dense(x: np.ndarray, one: float, cells: np.ndarray, scores: np.ndarray
 
 @kernel(hot=True)
 def passive_step(x: np.ndarray, one: float, loss: float, weight: float) -> np.float32:
-    """How far PA-I moves two classes apart; ``one`` is what stands for 1 in the place of the first attribute."""
+    """Return the step of PA-I; ``one`` stands for 1 in the place of the first attribute."""
     square = one * one
     for f in range(1, x.size):
         square += x[f] * x[f]
@@ -207,7 +207,7 @@ def play_dense(
 
 
 class DenseRoom(NamedTuple):
-    """What the members work in: their state, and room for one row and its scores."""
+    """State of the members, and a workspace for one row and its scores."""
 
     cells: np.ndarray
     stats: np.ndarray
@@ -228,10 +228,6 @@ class DenseMembers(Group):
         "stats": Field(("column", 3), merge=""),
         "trials": Field(),
     }
-
-    cells: np.ndarray
-    stats: np.ndarray
-    trials: np.ndarray
 
     def fit(self, columns: int, width: int) -> None:
         known = len(self.stats)
@@ -275,7 +271,7 @@ class DenseMembers(Group):
         )
 
     def room(self) -> DenseRoom:
-        """What a trial is worked out in."""
+        """Return the state with a workspace for one trial."""
         rows, _, width = self.cells.shape
         x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
         return DenseRoom(self.cells, self.stats, self.trials, x, scores)

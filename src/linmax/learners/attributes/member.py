@@ -1,4 +1,4 @@
-"""What the members of the pool for attributes have in common: groups of diverse learners, in single precision.
+"""Groups of members of the pool for attributes: diverse learners, in single precision.
 
 A group is one or more members that read the same attributes and are worked out side by side. It is one file, and one
 line of the registry in `pool_members`; the pool fuses, saves, grows, merges and shows whatever groups there are.
@@ -32,7 +32,7 @@ class WeightedLabels(NamedTuple):
     weights: np.ndarray
 
     def part(self, begin: int, end: int) -> WeightedLabels:
-        """Those of trials begin..end."""
+        """Return those of trials begin..end."""
         return WeightedLabels(self.labels[begin:end], self.weights[begin:end])
 
 
@@ -62,9 +62,6 @@ class Group(LearnerState):
     sparse: ClassVar[bool] = False  # which attributes it learns from
     studies: ClassVar[bool] = False  # whether it wants to see the first trials together, before it learns from them
 
-    def __init__(self) -> None:
-        self.grow(**{"column": 0, "row": 0, "class": 0})
-
     def fit(self, columns: int, width: int) -> None:
         """Make room for so many attributes and classes."""
         self.grow(**{"column": columns, "row": columns + 1, "class": width})
@@ -76,7 +73,7 @@ class Group(LearnerState):
         return max(sizes, default=0)
 
     def mark(self) -> int:
-        """What `rewind` takes back to: attributes that are only predicted from leave nothing behind."""
+        """Return what `rewind` takes back to: attributes that are only predicted from leave nothing behind."""
         return 0
 
     def rewind(self, mark: int) -> None:
@@ -92,7 +89,7 @@ class Group(LearnerState):
         """
 
     def follow(self, task: Task, led: Any, votes: np.ndarray, place: int) -> None:
-        """The same for what does not lead."""
+        """Write scores and learn, for what does not lead."""
 
     def tables(self, k: int) -> dict[str, np.ndarray]:
         """Weights of the members that are linear in the attributes: (the constant and the attributes, classes)."""
@@ -103,13 +100,13 @@ class Group(LearnerState):
         return {}
 
     def axes(self, part: Placement) -> dict[str, np.ndarray]:
-        """Where the attributes and classes of a part are among those of all."""
+        """Return the places of the attributes and classes of a part among those of all."""
         columns = (part.sparse if self.sparse else part.dense)[: part.state.columns]
         rows = np.concatenate([[0], 1 + columns]).astype(np.int64)
         return {"column": columns, "row": rows, "class": part.classes}
 
     def placed(self, part: Placement) -> tuple[Spot, np.ndarray]:
-        """Where the cells of a part, (row, kind, class), are in a table (row, class) of all; and these cells."""
+        """Return the place of a part in a table (row, class) of all, and its cells, (row, kind, class)."""
         axes, cells = self.axes(part), part.state.cells
         rows, classes = axes["row"][: len(cells)], axes["class"][: cells.shape[2]]
         return spot_of(rows, classes), cells[: rows.size, :, : classes.size].astype(np.float64)

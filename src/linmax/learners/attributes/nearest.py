@@ -86,7 +86,7 @@ def measure(
 
 @kernel()
 def speak(distances: np.ndarray, classes: np.ndarray, used: int, least: float, near: float, scores: np.ndarray) -> None:
-    """What the rows say for each class, or against it, as shares."""
+    """Write what the rows say for each class, or against it, as shares."""
     for c in range(scores.size):
         scores[c] = 0.0
     best, said = np.float32(least + near), np.float32(0.0)
@@ -153,7 +153,7 @@ def play_nearest(
 
 
 class NearestRoom(NamedTuple):
-    """What the member works in: its state, and room for the distances of one row and its scores."""
+    """State of the member, and a workspace for the distances of one row and its scores."""
 
     stats: np.ndarray
     memory: np.ndarray
@@ -216,7 +216,7 @@ class NearestRows(Group):
         play_nearest(rows, task.labels, task.weights, task.begin, task.known, *room, task.learn, votes, place)
 
     def room(self, width: int) -> NearestRoom:
-        """What a trial is worked out in, for so many classes."""
+        """Return the state with a workspace for one trial of ``width`` classes."""
         distances, scores = np.zeros(self.classes.size, np.float32), np.zeros(width, np.float32)
         return NearestRoom(self.stats, self.memory, self.classes, self.places, distances, scores)
 
@@ -226,7 +226,7 @@ class NearestRows(Group):
         return np.roll(np.arange(used), -int(self.places[NEXT]) if used == self.classes.size else 0)
 
     def since(self, start: NearestRows | None) -> int:
-        """How many rows it remembers that it did not at the start."""
+        """Return how many rows it remembers that it did not at the start."""
         used, room = int(self.places[USED]), self.classes.size
         if start is None or used < room:
             return used - (0 if start is None else int(start.places[USED]))
@@ -276,7 +276,7 @@ class NearestRows(Group):
     def _in_turns(
         self, parts: Sequence[Placement], new: np.ndarray, taken: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """So many of the new rows of each part, evenly spread, as they came if all began together."""
+        """Return ``taken`` of the new rows of each part, evenly spread, in turns."""
         rows, ages = [], []
         for part, many, some in zip(parts, new.tolist(), taken.tolist(), strict=True):
             latest = part.state.by_age()[int(part.state.places[USED]) - many :]
@@ -289,7 +289,7 @@ class NearestRows(Group):
 
 
 def shared_out(wanted: np.ndarray, shares: np.ndarray, room: int) -> np.ndarray:
-    """So many for each as it wants while there is room, those with the greatest shares first.
+    """Share out places: each gets as many as it wants while there are some, the greatest shares first.
 
     Rows that were remembered together complete each other: all of a few parts tell more than a few of all.
 

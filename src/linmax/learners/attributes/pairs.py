@@ -59,7 +59,7 @@ LITERAL_BITS, TAG = 20, (1 << 40) - 1  # the rest tells whose row it is: all of 
 
 @kernel()
 def tag_of(low: int, high: int) -> int:
-    """What a feature is known by in the index."""
+    """Return the tag of a feature in the index."""
     return ((low << LITERAL_BITS) ^ high) & TAG
 
 
@@ -269,7 +269,7 @@ class Bins(NamedTuple):
 
 
 class PairRoom(NamedTuple):
-    """What the member works in: its state, and room for the features of one row, their scores and steps."""
+    """State of the member, and a workspace for the features of one row, their scores and steps."""
 
     cells: np.ndarray
     hashed: np.ndarray  # the index
@@ -370,7 +370,7 @@ class PairMembers(Group):
 
     @property
     def ready(self) -> bool:
-        """Whether there are bins."""
+        """Return whether there are bins."""
         return bool(len(self.index))
 
     @property
@@ -439,7 +439,7 @@ class PairMembers(Group):
         self._empty_table(max(SMALLEST, rows), width)
 
     def room(self) -> PairRoom:
-        """What a trial is worked out in."""
+        """Return the state with a workspace for one trial."""
         width, columns = self.width, len(self.edges)
         many = 1 + columns + ACTIVE * (ACTIVE - 1) // 2
         literals, places = np.zeros(1 + columns, np.int64), np.zeros(many, np.int64)
@@ -525,7 +525,7 @@ class PairMembers(Group):
 
 
 def _literals(to: PairMembers, part: Placement, same_bins: bool) -> np.ndarray:
-    """What another's literals, 0 for none, are called here."""
+    """Return the literals of this table for those of another, 0 for none."""
     translated = np.zeros(len(part.state.edges) * MOST_BINS + 1, np.int64)
     for f, edges in enumerate(part.state.edges):
         bounds = edges[np.isfinite(edges)]

@@ -102,7 +102,7 @@ REGISTRY: dict[str, Callable[[], Group]] = {
 
 
 def sizes() -> dict[str, int]:
-    """How many members each group has."""
+    """Return the number of members of each group."""
     return {name: len(make().members) for name, make in REGISTRY.items()}
 
 
@@ -129,7 +129,7 @@ KIND_WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as t
 
 
 def decided(pool: RunningPool) -> dict[str, str | int | float]:
-    """What the attributes were taken for, and what that was decided from."""
+    """Return what the attributes were taken for, and what that was decided from."""
     kinds = pool.kinds
     if kinds.kind == UNDECIDED:
         return {}
@@ -207,7 +207,7 @@ def slots() -> int:
 
 
 class FusedTrials(NamedTuple):
-    """What came of trials."""
+    """Predictions, scores and votes of the members for some trials."""
 
     begin: int
     end: int
@@ -546,7 +546,7 @@ class RunningPool(Running):
         ]
 
     def decided(self) -> dict[str, str | int | float]:
-        """What the attributes were taken for, and what that was decided from."""
+        """Return what the attributes were taken for, and what that was decided from."""
         return decided(self)
 
     def linear_form(self, layout: Layout, k: int, slots: np.ndarray | None = None) -> WeightForm:

@@ -168,7 +168,7 @@ def fuse(
 
 
 class FusionRoom(NamedTuple):
-    """What the fusion works in: its state, and room for two vectors."""
+    """State of the fusion, and a workspace of two vectors."""
 
     weights: np.ndarray
     matrix: np.ndarray
@@ -189,14 +189,8 @@ class MemberFusion(LearnerState):
         "squares": Field(("member",)),
         "trials": Field(),
     }
-
     weights: np.ndarray
     matrix: np.ndarray
-    squares: np.ndarray
-    trials: np.ndarray
-
-    def __init__(self) -> None:
-        self.grow(member=0)
 
     def join(self, members: int) -> None:
         """Add members, with the first weight."""

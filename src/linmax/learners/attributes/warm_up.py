@@ -17,18 +17,18 @@ sample in a random order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import boolean, int32, int64, types
+from numba import boolean, int64, types
 
-from linmax.core.contract import KNOWN, Indices, Instances, Matrix, Vector
+from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Matrix
 from linmax.data.arrays import Layout, attributes_of, cut, no_instances, widen
 from linmax.data.numeric import MOST_NUMERIC, are_numbers
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import renamed
 from linmax.learners.attributes.stacker import MemberFusion
-from linmax.learners.base import Field, LearnerState, Mixture, Placement
+from linmax.learners.base import Field, LearnerState, Mixture, Placement, struct_of
 
 if TYPE_CHECKING:
     from linmax.learners.attributes.pool import RunningPool
@@ -51,26 +51,22 @@ __all__ = [
 UNDECIDED, DENSE, SPARSE, MIXED = range(4)
 MILLION = 1_000_000
 
-Whole = int32[::1]
+
+FIELDS = {
+    "dense_places": Field(("dense",), -1, "", np.int64),  # of the attributes among those met, -1 before
+    "sparse_places": Field(("sparse",), -1, "", np.int64),
+    # the attributes met, the numbers that were not 0, the trials looked at, what was decided, what the user decided,
+    # whether words came in a dense array, and the share that it was decided from, in millionths
+    "counts": Field((7,), merge="", dtype=np.int64),
+}
+KindsT = struct_of(FIELDS).numba_type
 
 
-@kernel(types.void(Matrix, Indices, Whole, Vector, int64, Indices, Indices, Indices, boolean, Indices))
-def meet(
-    dense: np.ndarray,
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
-    begin: int,
-    dense_places: np.ndarray,
-    sparse_places: np.ndarray,
-    counts: np.ndarray,
-    count: bool,
-    met: np.ndarray,
-) -> None:
-    """Number the attributes in the order in which they are met: not 0 in some trial.
-
-    ``counts`` are the attributes met and the numbers that were not 0.
-    """
+@kernel(types.void(KindsT, InstancesT, int64, boolean, Indices))
+def meet(kinds: Any, instances: Instances, begin: int, count: bool, met: np.ndarray) -> None:
+    """Number the attributes in the order in which they are met, not 0 in some trial; and count what is not 0."""
+    dense, indptr, counts = instances.dense, instances.indptr, kinds.counts
+    dense_places, sparse_places = kinds.dense_places, kinds.sparse_places
     for t in range(met.size):
         for f in range(dense.shape[1]):
             if dense[begin + t, f] != 0.0:
@@ -80,54 +76,37 @@ def meet(
                 counts[1] += count
         if indptr.size:
             for j in range(indptr[begin + t], indptr[begin + t + 1]):
-                if values[j] != 0.0:
-                    if sparse_places[indices[j]] < 0:
-                        sparse_places[indices[j]] = counts[0]
+                if instances.values[j] != 0.0:
+                    column = instances.indices[j]
+                    if sparse_places[column] < 0:
+                        sparse_places[column] = counts[0]
                         counts[0] += 1
                     counts[1] += count
         met[t] = counts[0]
 
 
-@kernel(types.void(Matrix, Indices, Whole, Vector, int64, Indices, Indices, Matrix))
-def gather(
-    dense: np.ndarray,
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
-    begin: int,
-    dense_places: np.ndarray,
-    sparse_places: np.ndarray,
-    rows: np.ndarray,
-) -> None:
-    """Rows of the attributes met, in their order; those that were not met, or have no column, are left out."""
+@kernel(types.void(KindsT, InstancesT, int64, Matrix))
+def gather(kinds: Any, instances: Instances, begin: int, rows: np.ndarray) -> None:
+    """Write rows of the attributes met, in their order, without those that were not met or have no column."""
+    dense, indptr = instances.dense, instances.indptr
+    dense_places, sparse_places = kinds.dense_places, kinds.sparse_places
     for t in range(rows.shape[0]):
         for f in range(min(dense_places.size, dense.shape[1])):
             if 0 <= dense_places[f] < rows.shape[1]:
                 rows[t, dense_places[f]] = dense[begin + t, f]
         if indptr.size:
             for j in range(indptr[begin + t], indptr[begin + t + 1]):
-                if indices[j] < sparse_places.size and 0 <= sparse_places[indices[j]] < rows.shape[1]:
-                    rows[t, sparse_places[indices[j]]] += values[j]
+                column = instances.indices[j]
+                if column < sparse_places.size and 0 <= sparse_places[column] < rows.shape[1]:
+                    rows[t, sparse_places[column]] += instances.values[j]
 
 
 class Kinds(LearnerState):
-    """State: places of the attributes among those met, -1 before; the attributes met, the numbers that were not 0, the
-    trials looked at, what was decided, what the user decided, whether words came in a dense array, and the
-    share that it was decided from, in millionths.
-    """
+    """What kind of attributes there are, and the places of those met."""
 
-    fields: ClassVar = {
-        "dense_places": Field(("dense",), -1, "", np.int64),
-        "sparse_places": Field(("sparse",), -1, "", np.int64),
-        "counts": Field((7,), merge="", dtype=np.int64),
-    }
-
-    dense_places: np.ndarray
-    sparse_places: np.ndarray
-    counts: np.ndarray
+    fields: ClassVar = FIELDS
 
     def __init__(self, fixed: int = UNDECIDED) -> None:
-        self.grow(dense=0, sparse=0)
         self.counts[3:5] = fixed
 
     @property
@@ -186,10 +165,7 @@ class Kinds(LearnerState):
         met = np.zeros(end - begin, np.int64)
         if count or self.kind == DENSE:
             self.fit(instances)
-            meet(
-                instances.dense, instances.indptr, instances.indices, instances.values, begin, self.dense_places,
-                self.sparse_places, self.counts, count, met,
-            )  # fmt: skip
+            meet(self.struct, instances, begin, count, met)
         self.counts[2] += count * (end - begin)
         return met
 
@@ -222,10 +198,7 @@ class Kinds(LearnerState):
         if self.kind == MIXED:
             return instances.dense[begin:end]
         rows = np.zeros((end - begin, self.width))
-        gather(
-            instances.dense, instances.indptr, instances.indices, instances.values, begin, self.dense_places,
-            self.sparse_places, rows,
-        )  # fmt: skip
+        gather(self.struct, instances, begin, rows)
         return rows
 
     def words(self, instances: Instances) -> Instances:

@@ -443,15 +443,7 @@ class SparseMembers(Group):
         "trials": Field(),
     }
 
-    cells: np.ndarray
-    counts: np.ndarray
-    frequency: np.ndarray
-    totals: np.ndarray
-    met: np.ndarray
-    trials: np.ndarray
-
     def __init__(self) -> None:
-        super().__init__()
         self.used = 0  # attributes and the constant: rows of the arrays, which have room for more
 
     @property
