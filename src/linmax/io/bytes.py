@@ -28,7 +28,7 @@ __all__ = ["PADDING", "Block", "byte", "next_stop", "number", "plain_number", "p
 PADDING = 64
 VECTOR = 64  # bytes looked at together
 I64, I8 = ir.IntType(64), ir.IntType(8)
-WORD = 2**64
+WORD_RANGE = 2**64
 UP_TO_NINE, HIGH_BITS = 0x7676767676767676, 0x8080808080808080  # added to a byte, 10 and more reach its highest bit
 
 Block = uint8[::1]
@@ -54,8 +54,8 @@ def _lanes(builder: Any, value: Any) -> Any:
 
 def signed(bits: int) -> int:
     """Sixty-four bits as int64 holds them."""
-    bits %= WORD
-    return bits - WORD if bits >= WORD // 2 else bits
+    bits %= WORD_RANGE
+    return bits - WORD_RANGE if bits >= WORD_RANGE // 2 else bits
 
 
 if JIT:
@@ -170,18 +170,18 @@ else:
         return int(sum(1 << i for i in np.flatnonzero(found).tolist()))
 
     def trailing(bits: int) -> int:
-        bits = int(bits) % WORD
+        bits = int(bits) % WORD_RANGE
         return (bits & -bits).bit_length() - 1 if bits else 64
 
     def leading(bits: int) -> int:
-        return 64 - (int(bits) % WORD).bit_length()
+        return 64 - (int(bits) % WORD_RANGE).bit_length()
 
     def product(a: int, b: int) -> tuple[int, int]:
-        whole = (int(a) % WORD) * (int(b) % WORD)
+        whole = (int(a) % WORD_RANGE) * (int(b) % WORD_RANGE)
         return signed(whole), signed(whole >> 64)
 
     def shifted(bits: int, count: int) -> int:
-        return signed((int(bits) % WORD) >> int(count))
+        return signed((int(bits) % WORD_RANGE) >> int(count))
 
     def lifted(bits: int, count: int) -> int:
         return signed(int(bits) << int(count))
@@ -190,7 +190,7 @@ else:
         return ((int(digits) + UP_TO_NINE) | int(digits)) & HIGH_BITS
 
     def below(a: int, b: int) -> bool:
-        return int(a) % WORD < int(b) % WORD
+        return int(a) % WORD_RANGE < int(b) % WORD_RANGE
 
     def as_double(bits: int) -> float:
         return float(np.int64(bits).view(np.float64))

@@ -32,7 +32,7 @@ else:
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
 
-NUMBER_TYPES = {float, int, bool}  # types of plain numbers
+PLAIN_NUMBERS = {float, int, bool}  # types of plain numbers
 
 
 class OnlineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
@@ -205,7 +205,7 @@ class LinearMaxClassifier(OnlineRiver):
                     return scaled, None
             except (KeyError, TypeError, ValueError):
                 pass  # an attribute is new, was always 0, or is no number
-        if not NUMBER_TYPES.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
+        if not PLAIN_NUMBERS.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
             x = categories(x)
             order = in_order(x)
         if self._kind == "none":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Budget", "KnownNames", "named_in"]
 
 STORED_NAME_BYTES = 400  # of memory that a name takes here and in the learner, besides its letters
-FIELDS = ("attributes", "votes", "scores", "label")
+NAME_FIELDS = ("attributes", "votes", "scores", "label")
 CLASS = 3
 
 
@@ -77,7 +77,7 @@ class Budget:
         """Add new names to a model; 422 if they are too many, 422 or 507 if there is no memory left."""
         names, most = model.names, model.options.max_names
         kind = next(kind for kind, found in enumerate(new) if found)
-        field, example = FIELDS[kind], min(map(str, new[kind]))
+        field, example = NAME_FIELDS[kind], min(map(str, new[kind]))
         if len(names) + sum(map(len, new)) > most:
             message = f"this model takes at most {most} names, and has {len(names)}; {example!r} is new"
             raise Refusal(422, message, field=field)
