@@ -98,32 +98,6 @@ class TestHelp:
 
 
 class TestErrors:
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            (["dmeo"], "unknown command 'dmeo', did you mean 'demo'?; see 'linmax --help'"),
-            (["xyz"], f"unknown command 'xyz', known: {', '.join(cli.COMMANDS)}; see 'linmax --help'"),
-            (["--nonsense"], "the following arguments are required: COMMAND"),
-            (["demo", "--rows", "many"], "argument --rows: invalid int value: 'many'"),
-            (["demo", "--ro", "5"], "unrecognized arguments: --ro 5; see 'linmax demo --help'"),
-            (["demo", "--rows", "0"], "rows must be >= 10, got 0"),
-            (["demo", "--seed", "-1"], "seed must be"),
-            (["demo", "--out", "nowhere"], "nowhere/linmax-demo.csv: no folder nowhere; make it first"),
-            (["demo", "--json", "nowhere/a.json"], "nowhere/a.json: no folder nowhere; make it first"),
-            (["demo", "--json", "."], ".: is a folder; name a file in it"),
-            (["warm", "perceptro"], "unknown"),
-        ],
-    )
-    def test_one_line_and_status_2(self, arguments, message, capsys, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        assert status_of(arguments) == 2
-        shown = capsys.readouterr()
-        assert shown.out == ""
-        assert shown.err.startswith("linmax: error: ")
-        assert message in shown.err
-        assert shown.err.count("\n") == 1
-        assert os.listdir(tmp_path) == []
-
     def test_a_message_of_several_lines_becomes_one(self, capsys, monkeypatch):
         def fail(arguments):
             raise ValueError("first\n    second")

@@ -61,34 +61,6 @@ def test_svmlight_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert shown[0] == shown[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["missing.csv"], "missing.csv"),
-        (["."], "folder"),
-        (["data.xyz"], "'.xyz' is not known"),
-        (["data.csv", "--label", "nothing"], "no column 'nothing'; it has a, y"),
-        (["data.csv", "--ignore", "a"], "no column besides the label"),
-        (["ragged.csv"], "line 3: 1 field where the header has 2"),
-        (["empty.csv"], "no rows"),
-        (["data.csv", "--learners", "percepton"], "did you mean 'perceptron'"),
-    ],
-)
-def test_bad_input_is_one_line(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("data.csv").write_text("a,y\n1,p\n2,q\n")
-    Path("data.xyz").write_text("")
-    Path("ragged.csv").write_text("a,y\n1,p\n2\n")
-    Path("empty.csv").write_text("a,y\n")
-    assert main(["bounds", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("linmax: error: ")
-    assert error.count("\n") == 1
-    assert said in error
-
-
 @pytest.mark.parametrize("learner", ["perceptron", "winnow(1.02)", "balanced-winnow(1.05)", "R-winnow(1.02)"])
 def test_trace_bound_is_never_passed(learner: str, problem: MajorityProblem) -> None:
     instances = linmax.experts(votes=problem.votes)

@@ -94,3 +94,25 @@ def test_a_header_within_the_data_in_another_order_is_refused(tmp_path, capsys, 
         given = ["predict", model, str(path)]
     assert main(given) == 2
     assert "line 32 is the header again, with its columns in another order" in capsys.readouterr().err
+
+
+def test_on_a_cluster_votes_for_what_is_never_a_label_abstain(tmp_path, capsys) -> None:
+    pytest.importorskip("distributed")
+    frame = table(90).drop(columns="line").astype(str)
+    frame.loc[frame.index % 9 == 4, "ann"] = "no idea"
+    frame.loc[0, "right"] = "0"
+    for place in range(3):
+        frame[30 * place : 30 * (place + 1)].to_csv(tmp_path / f"{place}.csv", index=False)
+    paths = [str(tmp_path / f"{place}.csv") for place in range(3)]
+    model = str(tmp_path / "model")
+    given = ["fuse", *paths, "--label", "right", "--model", model]
+    assert main([*given, "--cluster", "local:1"]) == 0
+    message = "10 votes name something that is never a label, 'no idea' (10); they count as abstentions."
+    assert message in capsys.readouterr().out
+    there = linmax.VoteFusion.load(model)
+    assert main(given) == 0
+    assert message in capsys.readouterr().out
+    here = linmax.VoteFusion.load(model)
+    assert there.classes_.tolist() == here.classes_.tolist() == ["0", "1", "2"]
+    assert there.abstain == here.abstain == {"no idea"}
+    assert main(["predict", model, paths[0]]) == 0

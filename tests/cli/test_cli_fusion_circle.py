@@ -58,7 +58,7 @@ def test_going_on_is_learning_all_at_once_and_predictions_are_those_of_the_fusio
     assert main(["predict", more, halves[1]]) == 0
     assert capsys.readouterr().out.split() == one.predict(columns(rows[250:])).tolist()
     out = tmp_path / "out.csv"
-    assert main(["predict", more, halves[1], "--output", "probabilities", "--id", "id", "--label", "right",
+    assert main(["predict", more, halves[1], "--write", "probabilities", "--id", "id", "--label", "right",
                  "--out", str(out)]) == 0  # fmt: skip
     assert "mistakes in 150 labels" in capsys.readouterr().err
     found = list(csv.DictReader(io.StringIO(out.read_text())))
@@ -66,7 +66,7 @@ def test_going_on_is_learning_all_at_once_and_predictions_are_those_of_the_fusio
     assert (found[0]["line"], found[0]["id"]) == ("2", "q0")
     np.testing.assert_allclose([[float(row[name]) for name in "abc"] for row in found], expected)
     for column in (one.voters_[0], "right"):  # a voter stays a voter, labels stay labels
-        assert main(["predict", more, halves[1], "--output", "probabilities", "--id", column, "--label", "right",
+        assert main(["predict", more, halves[1], "--write", "probabilities", "--id", column, "--label", "right",
                      "--out", str(out)]) == 0  # fmt: skip
         assert "mistakes in 150 labels" in capsys.readouterr().err
         again = list(csv.DictReader(io.StringIO(out.read_text())))
@@ -302,8 +302,8 @@ def test_ids_that_count_and_marks_without_labels_are_refused(tmp_path, capsys) -
     assert "'id' does not vote for labels such as '0'; leave it out with --ignore id" in capsys.readouterr().err
     for option, told in (
         (["--wrong", "label"], "--wrong label is the column of labels; name the one that says true or false"),
-        (["--costs", "costs.json"], "--costs goes with --ask and --html; add --ask ROWS or --html FILE"),
-        (["--tolerance", "0.1"], "--tolerance goes with --ask"),
+        (["--costs", "costs.json"], "--costs requires --ask or --html; add --ask ROWS or --html FILE"),
+        (["--tolerance", "0.1"], "--tolerance requires --ask"),
         (["--ask", "40"], "--ask must be 2 or more and leave rows to ask about one by one, got 40 of 40 rows"),
         (["--ask", "10", "--tolerance", "-1"], "--tolerance must be between 0 and 1"),
     ):
@@ -314,7 +314,7 @@ def test_ids_that_count_and_marks_without_labels_are_refused(tmp_path, capsys) -
     for costs, told in (
         ({"v": 1}, "'w' has none; give one to every voter"),
         ({"v": 1, "w": -2}, "costs of 'w' must be >= 0, got -2"),
-        ([1], "an object {voter: number} is needed, got [1]"),
+        ([1], "an object {voter: number} is required, got [1]"),
     ):
         (tmp_path / "costs.json").write_text(json.dumps(costs))
         asked = ["--ask", "10", "--costs", str(tmp_path / "costs.json")]
@@ -442,7 +442,7 @@ def test_who_names_no_class_of_the_fusion_abstains_and_almost_naming_one_is_told
     fuse(said, "--model", str(tmp_path / model), "--predictions", str(out))
     near = "40 of these are a class but for case or punctuation, such as 'B.' for 'b'; written like the labels, they"
     assert near in capsys.readouterr().out
-    assert main(["predict", str(tmp_path / model), said, "--output", "probabilities"]) == 0
+    assert main(["predict", str(tmp_path / model), said, "--write", "probabilities"]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[301:] == out.read_text().splitlines()[1:]
     assert "votes.csv: 240 votes name something that is no class of the fusion, 'N/A' (200), 'B.' (40)" in shown.err

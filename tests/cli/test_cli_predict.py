@@ -99,7 +99,7 @@ def test_forms(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(rows[0]) == ["line", "id", "predicted", "class_1", "probability_1", "class_2", "probability_2"]
     assert all(row["class_1"] == row["predicted"] != row["class_2"] for row in rows)
     assert all(float(row["probability_1"]) >= float(row["probability_2"]) for row in rows)
-    assert main([*predict, "--output", "scores"]) == 0
+    assert main([*predict, "--write", "scores"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "line,id,predicted,p,q"
 
 
@@ -123,9 +123,9 @@ def test_id_returns_any_column_and_leaves_predictions_as_they_are(
     data = f"a.{kind}"
     assert main(["learn", data, "--label", "kind", "--text", "t", "--learner", "perceptron", "--model", "m"]) == 0
     capsys.readouterr()
-    assert main(["predict", "m", data, "--output", "scores", "--as", "jsonl"]) == 0
+    assert main(["predict", "m", data, "--write", "scores", "--as", "jsonl"]) == 0
     before, error = capsys.readouterr()
-    assert main(["predict", "m", data, "--output", "scores", "--as", "jsonl", "--id", column]) == 0
+    assert main(["predict", "m", data, "--write", "scores", "--as", "jsonl", "--id", column]) == 0
     after, error_after = capsys.readouterr()
     found = [json.loads(line) for line in after.splitlines()]
     assert [row.pop(column) for row in found] == COLUMN_CELLS[column]
@@ -134,7 +134,7 @@ def test_id_returns_any_column_and_leaves_predictions_as_they_are(
 
 
 def test_no_answer_where_it_would_be_too_risky(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", "m", "a.csv", "--output", "probabilities"]) == 0
+    assert main(["predict", "m", "a.csv", "--write", "probabilities"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     risks = sorted(1.0 - max(float(row["p"]), float(row["q"])) for row in rows)
     limit = 0.5 * (risks[0] + risks[-1])
@@ -159,15 +159,11 @@ def test_parquet(model: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--top", "2", "--output", "labels"], "--top needs numbers to choose by"),
-        (["--top", "2", "--as", "plain"], "several numbers per line"),
         (["--out", "a.csv"], "a.csv is read and cannot be written as well"),
-        (["--out", "m"], "m is read and cannot be written as well"),
         (["--out", "p", "--json", "./p"], "cannot hold two outputs"),
         (["--out", "none/p"], "no folder none"),
         (["--id", "nobody"], "no column 'nobody'"),
         (["--id", "line", "--as", "csv"], "the output has a column 'line' of its own; rename"),
-        (["--max-refused", "7"], "--max-refused must be a share from 0 to 1"),
     ],
 )
 def test_refused(arguments: list[str], said: str, model: Path, capsys: pytest.CaptureFixture[str]) -> None:

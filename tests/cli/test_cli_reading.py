@@ -60,35 +60,6 @@ def test_bounds(tmp_path: Path, figures: Figures) -> None:
         assert rule["mistakes"] == found[0]["rules"][name]["mistakes"]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "options", "said"),
-    [
-        ("a.svm", "1 1:1\n2 x:1\n", [], "a.svm, line 2: an index is not a whole number"),
-        ("a.vw", "1 |f a\n|f b\n", [], "a.vw, line 2: no label; fill it in or drop the line"),
-        ("a.vw", "1 |f a\n2 3 |f b\n", [], "a.vw, line 2: the importance is 3, and bounds are for 1; take it out"),
-        ("a.vw", "1 |f a\n", ["--ignore", "a"], "--ignore leaves out columns of a table, and a.vw is vw"),
-        ("a.vw", "1 |f a\n", ["--votes"], "a.vw is vw, which has no columns"),
-        ("a.csv", "a,y\n1,p\n2,\n", [], "a.csv, row 2: no label in column 'y'"),
-        ("a.csv", "a,y\n1,p\n", ["--format", "arff"], "format must be one of svmlight"),
-    ],
-)
-def test_what_bounds_refuses(
-    name: str,
-    data: str,
-    options: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_text(data)
-    assert main(["bounds", name, *options]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
-
-
 def test_votes(tmp_path: Path, figures: Figures) -> None:
     random = np.random.default_rng(2)
     labels = random.choice(list("abc"), 60)

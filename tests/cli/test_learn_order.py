@@ -77,10 +77,3 @@ def test_a_sorted_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
         errors[name] = figures["test_error"]
         assert ("mean_run" in figures) == (name == "sorted")
     assert errors["sorted"] <= 1.5 * errors["shuffled"] + 0.01
-
-
-def test_what_needs_the_order_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.vw"
-    path.write_text("a | x\nb | y\n")
-    assert main(["learn", str(path), "--shuffle", "--checkpoint", str(tmp_path / "c")]) == 2
-    assert "--checkpoint needs the rows in their order and cannot go with --shuffle" in capsys.readouterr().err

@@ -23,7 +23,7 @@ def test_lines_of_the_test_that_cannot_be_read_are_told(capsys: pytest.CaptureFi
     Path("t.csv").write_text("n,y\n1,p\n2,3,q\n6,q\n")
     assert main(["learn", "a.csv", *FAST, "--test", "t.csv", "--model", "m", "--json", "f", "--quiet"]) == 2
     said = capsys.readouterr()
-    assert "t.csv, line 3: more fields than columns" in said.out
+    assert "t.csv, line 3: 3 fields where the header has 2" in said.out
     assert "1 of 3 lines could not be read, more than --max-refused 0.01 allows" in said.err
     figures = json.loads(Path("f").read_text())
     assert (figures["refused"], figures["test_refused"], figures["test_trials"]) == (0, 1, 2)

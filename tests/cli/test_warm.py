@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,14 +15,16 @@ from linmax.jit.compiling import CHECKED, JIT
 pytestmark = pytest.mark.skipif(not JIT or CHECKED, reason="is about code that is kept in the cache")
 
 
-def test_tasks_are_claimed_once(tmp_path: Path) -> None:
-    done: list[str] = []
-    tasks = [partial(done.append, name) for name in "ab"]
-    warm._take(str(tmp_path), tasks)
-    warm._take(str(tmp_path), tasks)
-    (tmp_path / "1").unlink()
-    warm._take(str(tmp_path), tasks)
-    assert done == ["a", "b", "b"]
+def fail(place: int) -> None:
+    raise OSError(f"no space {place}")
+
+
+def test_a_task_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for processes in (1, 2):
+        monkeypatch.setattr(warm, "processors", lambda count=processes: count)
+        files = [tmp_path / f"{processes}-{name}" for name in "ab"]
+        warm.in_parallel([partial(fail, 0), *(file.touch for file in files), partial(fail, 1)])
+        assert all(file.exists() for file in files)
 
 
 COMPILE = """
@@ -42,7 +42,7 @@ print(json.dumps(hits))
 
 def test_two_processes_share_the_work(in_a_process: Callable[..., Any], tmp_path: Path) -> None:
     hits = in_a_process(COMPILE, NUMBA_CACHE_DIR=str(tmp_path))
-    assert sorted(hits) in ([0, 0], [0, 1])  # what this process has not compiled it read
+    assert hits == [1, 1]  # this process reads what others compiled
     assert len(list(tmp_path.rglob("*.nbi"))) == 2
 
 
@@ -64,16 +64,3 @@ def test_a_learner_that_was_warmed_compiles_nothing(in_a_process: Callable[..., 
     status, before, after = in_a_process(LEARNER, NUMBA_CACHE_DIR=str(tmp_path))
     assert status == 0
     assert before == after > 0
-
-
-def test_an_error_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(claims: str, tasks: list[Any]) -> None:
-        if os.getpid() == here:
-            raise OSError("no space")
-        time.sleep(600)
-
-    here = os.getpid()
-    monkeypatch.setattr(warm, "_take", fail)
-    monkeypatch.setattr(warm, "processors", lambda: 2)
-    with pytest.raises(OSError, match="no space"):
-        warm.in_parallel([lambda: None, lambda: None])

@@ -78,12 +78,12 @@ def learned(kind: str, learner: str, *more: str) -> dict[str, Any]:
             "learn": figures(here / "j"),
             "progressive": digest((here / "p").read_text().splitlines()),
         }
-        call("predict", "m", file, *options, "--output", "probabilities", "--as", "jsonl", "--out", "o", "--json", "k")
+        call("predict", "m", file, *options, "--write", "probabilities", "--as", "jsonl", "--out", "o", "--json", "k")
         rows = [json.loads(line) for line in (here / "o").read_text().splitlines()]
         found["predict"] = figures(here / "k")
         found["predicted"] = digest(row["predicted"] for row in rows)
         found["probabilities"] = by_name([row["probabilities"] for row in rows])
-        call("predict", "m", file, *options, "--output", "scores", "--as", "jsonl", "--out", "o")
+        call("predict", "m", file, *options, "--write", "scores", "--as", "jsonl", "--out", "o")
         found["scores"] = by_name([json.loads(line)["scores"] for line in (here / "o").read_text().splitlines()])
         call("show", "m", "--json", "s")
         found["show"] = figures(here / "s")
@@ -131,7 +131,7 @@ def merged(learner: str) -> dict[str, Any]:
                 name,
                 "--quiet",
             )
-        call("merge", "vw", "text", "-o", "both", "--json", "j", "--how", "1,2")
+        call("merge", "vw", "text", "--out", "both", "--json", "j", "--mix", "1,2")
         call("show", "both", "--json", "s")
         return {"merge": figures(here / "j"), "show": figures(here / "s")}
 

@@ -242,13 +242,13 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
     asked = [{"candidates": c, "scores": s, "votes": v} for c, s, v, _ in given]
     assert main(["predict", model, str(objects)]) == 0
     assert capsys.readouterr().out.split() == [expected.predict(**one) for one in asked]
-    assert main(["predict", model, str(objects), "--output", "scores", "--as", "jsonl"]) == 0
+    assert main(["predict", model, str(objects), "--write", "scores", "--as", "jsonl"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["scores"] for row in found] == [expected.scores(**one) for one in asked]
-    assert main(["predict", model, str(objects), "--output", "scores", "--top", "1", "--as", "jsonl"]) == 0
+    assert main(["predict", model, str(objects), "--write", "scores", "--top", "1", "--as", "jsonl"]) == 0
     for row in map(json.loads, capsys.readouterr().out.splitlines()):
         assert list(row["scores"]) == [row["predicted"]]
-    options = ["--output", "probabilities", "--as", "jsonl", "--sets", "0.9", "--reject", "0.3"]
+    options = ["--write", "probabilities", "--as", "jsonl", "--sets", "0.9", "--reject", "0.3"]
     assert main(["predict", model, str(objects), *options, "--json", str(tmp_path / "figures.json")]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["probabilities"] for row in found] == [expected.predict_proba(**one) for one in asked]
@@ -259,7 +259,7 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
     assert main(["predict", model, str(objects), "--sets", "0.9"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "line,predicted,set"
     for what in ("scores", "probabilities"):
-        assert main(["predict", model, str(objects), "--output", what]) == 2
+        assert main(["predict", model, str(objects), "--write", what]) == 2
         assert f"{what} fill no columns; write them --as jsonl" in capsys.readouterr().err
     for line, told in (
         ({"candidates": ["x", "y"], "votes": {"v": "x"}, "label": "x", "wrong": "y"}, '"label" or "wrong", not both'),
@@ -283,7 +283,7 @@ def test_bad_trials_are_left_out_and_told(tmp_path: Path, capsys: pytest.Capture
     for path, model in models.items():
         assert main(["learn", str(path), *learn, model]) == 0
     assert json.loads((tmp_path / "figures.json").read_text())["refused"] == 2
-    told = capsys.readouterr().err
+    told = capsys.readouterr().out
     assert "2 lines could not be read" in told
     assert "mixed.jsonl, line 11: not a JSON object" in told
     assert "mixed.jsonl, line 22: label: 'nobody' is not among the candidates" in told

@@ -539,7 +539,7 @@ def test_command(tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("north", "south", "both", "figures.json")]
     for path, part in zip(paths, (NORTH, SOUTH), strict=False):
         read(part).save(path)
-    assert main(["merge", paths[0], paths[1], "-o", paths[2], "--json", paths[3], "--how", "2,1"]) == 0
+    assert main(["merge", paths[0], paths[1], "--out", paths[2], "--json", paths[3], "--mix", "2,1"]) == 0
     assert "perceptron from 2 models: 24 trials, 3 classes, 7 attributes" in capsys.readouterr().out.replace("\n", " ")
     with open(paths[3]) as file:
         assert json.load(file)["trials"] == 24
@@ -551,9 +551,9 @@ def test_the_command_names_the_files_that_differ(tmp_path, capsys):
     for name, learner in [("one", "perceptron"), ("two", "pa")]:
         taught(learner, 2, 5).save(tmp_path / f"{name}.linmax")
     files = [str(tmp_path / f"{name}.linmax") for name in ("one", "two")]
-    assert main(["merge", *files, "-o", str(tmp_path / "out.linmax")]) != 0
+    assert main(["merge", *files, "--out", str(tmp_path / "out.linmax")]) != 0
     assert f"the same learner: {files[1]} has 'pa', {files[0]} 'perceptron'" in capsys.readouterr().err
-    assert main(["merge", files[0], "-o", str(tmp_path / "out.linmax")]) == 0
+    assert main(["merge", files[0], "--out", str(tmp_path / "out.linmax")]) == 0
     assert "perceptron from 1 model:" in capsys.readouterr().out
 
 
@@ -564,10 +564,10 @@ def test_command_refuses(tmp_path, capsys):
     for arguments, reason in [
         ([model, learner], "of one kind"),
         ([model, str(tmp_path / "none")], "No such file"),
-        ([model, model, "--how", "1"], "how must be"),
-        ([model, "--how", "best"], "how must be"),
+        ([model, model, "--mix", "1"], "--mix must be"),
+        ([model, "--mix", "best"], "--mix must be"),
     ]:
-        assert main(["merge", *arguments, "-o", out]) == 2
+        assert main(["merge", *arguments, "--out", out]) == 2
         assert reason in capsys.readouterr().err
 
 

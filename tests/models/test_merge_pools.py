@@ -313,7 +313,7 @@ def test_commands(tmp_path, capsys):
         path.write_text("\n".join(lines[place::2]) + "\n")
         assert main(["learn", str(path), "--model", f"{path}.linmax", "--quiet"]) == 0
     both = str(tmp_path / "both")
-    assert main(["merge", *(f"{path}.linmax" for path in paths), "-o", both]) == 0
+    assert main(["merge", *(f"{path}.linmax" for path in paths), "--out", both]) == 0
     assert "auto from 2 models" in capsys.readouterr().out
     assert main(["show", both, "--json", "-"]) == 0
     shown = json.loads(capsys.readouterr().out)

@@ -354,7 +354,7 @@ def test_the_command_merges_fusions(tmp_path, capsys):
     for place in range(2):
         fused(place * HALF, (place + 1) * HALF).save(tmp_path / f"part{place}")
     paths = [str(tmp_path / f"part{place}") for place in range(2)]
-    assert main(["merge", *paths, "-o", str(tmp_path / "both"), "--how", "trials", "--json", "-"]) == 0
+    assert main(["merge", *paths, "--out", str(tmp_path / "both"), "--mix", "trials", "--json", "-"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told == {"learner": "auto", "models": 2, "trials": 2 * HALF, "updates": 2 * HALF, "classes": 4, "voters": 7}
     assert linmax.VoteFusion.load(tmp_path / "both").report().online.trials == 2 * HALF
@@ -379,7 +379,7 @@ def test_the_command_fuses_tables_on_a_cluster(tmp_path, capsys):
     new = columns_of(NEW)
     np.testing.assert_array_equal(VoteFusion.load(model).predict_proba(new), expected.predict_proba(new))
     for wrong, reason in [
-        ([*given[:2], "--resume"], "--resume goes with --cluster"),
+        ([*given[:2], "--resume"], "--resume requires --cluster"),
         ([*given, "--cluster", "local:1", "--shuffle", "1"], "--shuffle requires one table in order"),
         ([*given, "--cluster", "local:0"], "cluster must be 'local'"),
         (["fuse", "-", "--cluster", "local:1"], "a cluster reads files"),

@@ -290,7 +290,7 @@ class TestCommandLine:
             (["keys", "add", "a", "--data", "{}", "--rate", "-1"], "--rate must be a number > 0, got -1"),
             (["keys", "add", "a", "--data", "{}", "--rate", "inf"], "--rate must be a number > 0, got inf"),
             (["keys", "add", "a\n", "--data", "{}"], "NAME must be 1 to 100 printable characters"),
-            (["--data", "{}", "--memory", "-1"], "--memory must be >= 0"),
+            (["--data", "{}", "--memory", "-1"], "--memory must be a size such as 500MB or 2GB, got '-1'"),
         ],
     )
     def test_mistakes(self, tmp_path, capsys, arguments, message):

@@ -28,8 +28,8 @@ COMMANDS = {
     "fuse": "fuse a table of votes and compare with plurality and the best voter",
     "learn": "learn from files and pipes, predicting every line first",
     "merge": "merge models that learned from different examples",
-    "predict": "predict the lines of files and pipes with a saved model",
-    "serve": "serve models over HTTP that learn on-line",
+    "predict": "predict each line of files and pipes with a saved model",
+    "serve": "serve models that learn online over HTTP",
     "show": "show what a model file holds",
     "warm": "compile kernels beforehand, on all processors",
 }
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("linmax: interrupted" if number == INTERRUPT else "linmax: asked to end", file=sys.stderr)
         return BY_SIGNAL + int(number)
     except MemoryError:
-        print("linmax: error: out of memory; hash names by --hash-bits, or give it more", file=sys.stderr)
+        print("linmax: error: out of memory; use --hash-bits or --memory, or a machine with more", file=sys.stderr)
         return FAILED
     except BrokenPipeError:
         _silence_stdout()
@@ -77,7 +77,7 @@ def script() -> int:
 
 
 def _occupy_standard_streams() -> None:
-    """Where a standard stream is closed, put the null device, so that no file that is opened later takes its place."""
+    """Open the null device in place of a closed standard stream, so that no file opened later takes its place."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -121,8 +121,8 @@ def _top_parser() -> _Parser:
     parser = _Parser(
         prog="linmax",
         usage="linmax [--help] [--version] COMMAND ...",
-        description="On-line multi-class linear learning and classifier fusion.",
-        epilog=f"commands:\n{commands}\n\n'linmax COMMAND --help' says more about one.",
+        description="Online multi-class linear learning and classifier fusion.",
+        epilog=f"commands:\n{commands}\n\n'linmax COMMAND --help' describes a command.",
     )
     parser.add_argument("--version", action="version", version=f"linmax {__version__}")
     parser.add_argument("command", metavar="COMMAND", help=argparse.SUPPRESS)

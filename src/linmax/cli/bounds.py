@@ -6,7 +6,7 @@ columns of text are voters that name classes; --votes takes all columns as
 voters, including those of JSON lines.
 
 For each rule, the best comparator for the data is found; its margin and noise
-give the mistake bound, which is shown beside the mistakes actually made.
+give the mistake bound, which is shown next to the mistakes actually made.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.output import add_json_option, console
-from linmax.cli.reading import add_format_option, cells_listed, labelled_columns, shown_name
+from linmax.cli.options import add_format_option, add_json_option, cells_listed
+from linmax.cli.report import console, say, shown_name
 
 if TYPE_CHECKING:
     from linmax.data.experts import Experts
@@ -31,16 +31,17 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax bounds``."""
-    add = parser.add_argument
-    add("data", metavar="DATA", help="a file in any format, packed or not; - is standard input")
-    add_format_option(parser)
+    add = parser.add_argument_group("input").add_argument
+    add("data", metavar="DATA", help="a file in any format, compressed or not; - is standard input")
+    add_format_option(add)
     add("--label", metavar="COLUMN", help="the column, or the key, of the label (default: the last column, 'label')")
     add("--ignore", metavar="A,B", default="", help="columns to leave out")
     add("--votes", action="store_true", help="take every column as a voter, numbers too")
+    add = parser.add_argument_group("learning").add_argument
     add("--learners", metavar="L;L", help="rules to compare, separated by ';' (default: one of each family)")
     add("--no-scale", action="store_true", help="do not divide attributes by their largest magnitude")
     add("--no-thresholds", action="store_true", help="leave out the threshold sub-experts")
-    add_json_option(parser)
+    add_json_option(parser.add_argument_group("output").add_argument)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -48,14 +49,13 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.theory.certificates import certify
     from linmax.util import outputs, tables
 
-    if arguments.json not in (None, "-"):
-        outputs.check_output(arguments.json)
+    outputs.check_outputs([arguments.json], [arguments.data])
     screen = console(arguments)
     instances, labels = _read(arguments)
-    screen.print(f"{shown_name(arguments.data)}: {instances!r}".replace("<", "").replace(">", ""))
-    if not arguments.no_scale and (instances.layout.dense or instances.layout.sparse):
-        screen.print("Attributes are divided by their largest magnitude over the whole file (--no-scale leaves them).")
     certificates = [certify(instances, labels, learner) for learner in _learners(arguments, instances)]
+    say(screen, f"{shown_name(arguments.data)}: {instances!r}".replace("<", "").replace(">", ""))
+    if not arguments.no_scale and (instances.layout.dense or instances.layout.sparse):
+        say(screen, "Attributes are divided by their largest magnitude over the whole file (--no-scale leaves them).")
     rows = [_row(certificate) for certificate in certificates]
     columns = [
         tables.Heading("learner", "learner"),
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
         tables.Heading("updates", "updates", ","),
     ]
     screen.print(tables.table(rows, columns))
-    screen.print(_advice(certificates))
+    say(screen, _advice(certificates))
     if arguments.json:
         outputs.write_json(_figures(arguments, certificates), arguments.json)
 
@@ -144,16 +144,29 @@ def _read(arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
 
 
 def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
-    """Columns of numbers are attributes, others are voters."""
+    """Return the rows of a table: columns of numbers are attributes, others are voters."""
     from linmax.data.experts import experts
+    from linmax.io.formats import format_class
+    from linmax.io.reader import read_columns
+    from linmax.io.schema import LABEL_NAMES, label_of
 
-    ignored = cells_listed(arguments.ignore)
-    columns, labels, label = labelled_columns(source, kind, arguments.label, ignored)
-    used = {name: values for name, values in columns.items() if name not in ignored}
+    columns, name, ignored = read_columns(source, kind), source.name, cells_listed(arguments.ignore)
+    last = next(reversed(columns), "") if format_class(kind).rectangular else LABEL_NAMES[0]
+    label = arguments.label or label_of(columns) or last
+    for wanted in [label, *ignored]:
+        if wanted not in columns:
+            raise ValueError(f"{name} has no column {wanted!r}; it has {', '.join(columns)}")
+    labels = columns[label]
+    if not labels:
+        raise ValueError(f"{name} has no rows below its header")
+    if None in labels:
+        row = labels.index(None) + 1
+        raise ValueError(f"{name}, row {row}: no label in column {label!r}; fill it in or drop it")
+    used = {column: cells for column, cells in columns.items() if column not in ignored and column != label}
     numbers = {} if arguments.votes else {n: v for n, c in used.items() if (v := _numbers(c)) is not None}
-    voters = {name: values for name, values in used.items() if name not in numbers}
-    if not numbers and not voters:
-        raise ValueError(f"{source.name} has no column besides the label {label!r}")
+    voters = {column: cells for column, cells in used.items() if column not in numbers}
+    if not used:
+        raise ValueError(f"{name} has no column besides the label {label!r}")
     instances = experts(
         votes=[list(row) for row in zip(*voters.values(), strict=True)] if voters else None,
         attributes=[list(row) for row in zip(*numbers.values(), strict=True)] if numbers else None,

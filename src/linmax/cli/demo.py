@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from linmax.cli.output import add_json_option, console
+from linmax.cli.options import add_json_option
+from linmax.cli.report import console, say
 
 __all__ = ["configure", "run"]
 
@@ -25,27 +26,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--rows", metavar="N", type=int, default=QUESTIONS, help=f"questions in the table (default: {QUESTIONS})")
     add("--seed", metavar="S", type=int, default=0, help="seed of the table (default: 0)")
     add("--out", metavar="FOLDER", default=".", help=f"where to write {DEMO_TABLE} and {DEMO_PAGE} (default: here)")
-    add_json_option(parser)
+    add_json_option(add)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the table, fuse it and say what to open."""
     from linmax.cli import fuse
     from linmax.util.checks import whole
-    from linmax.util.outputs import check_output
+    from linmax.util.outputs import check_outputs
 
     whole("rows", arguments.rows, 10)
     table, page = (Path(arguments.out) / name for name in (DEMO_TABLE, DEMO_PAGE))
-    for path in (table, page, *(() if arguments.json in (None, "-") else (arguments.json,))):
-        check_output(path)
+    check_outputs([str(table), str(page), arguments.json], [])
     write_table(table, arguments.rows, arguments.seed)
     options = ["--label", "answer", "--by", "subject", "--html", str(page)]
     parser = argparse.ArgumentParser()
     fuse.configure(parser)
     fuse.run(parser.parse_args([str(table), *options, *(["--json", arguments.json] if arguments.json else [])]))
     screen = console(arguments)
-    screen.print(f"Open {page} in a browser. The same with your own table:", soft_wrap=True, markup=False)
-    screen.print(f"  linmax fuse {table} {' '.join(options)}", soft_wrap=True, markup=False)
+    say(
+        screen, f"Open {page} in a browser. The same with your own table:", f"  linmax fuse {table} {' '.join(options)}"
+    )
 
 
 def write_table(path: Path, rows: int, seed: int) -> None:

@@ -1,239 +1,262 @@
-"""Fuse the votes or scores in a table, on-line, and say whether it beats plurality and the best voter.
+"""Fuse the votes or scores in a table online, and compare with plurality and the best voter.
 
 VOTES is a table (CSV or TSV with a header, Parquet, Arrow, or JSON lines of
 objects), compressed or not, or - for standard input; several are read one after
-the other, as one. One column holds the right label; every other one is a voter that names a class in each row, except
-those that --ignore leaves out and those that --by names: voters get separate
-weights for each value of such a column, say a subject. If all are named
-rater:class, they hold scores. An empty field abstains, and so does a vote for
-something that is never a label. Rows are learned in order, each predicted
-before its label is seen; rows without a label teach auto how far voters agree,
-and are predicted when all others have been learned. No row need have a label.
+the other, as one. One column holds the right label. Every other column is a
+voter that names a class in each row, except for those of --ignore and --by:
+voters get separate weights for each value of a --by column, such as a subject.
+If all columns are named rater:class, they hold scores. An empty field abstains,
+and so does a vote for something that is never a label.
+
+Rows are learned in order; each is predicted before its label is seen. Rows
+without a label teach auto how far voters agree, and are predicted when all
+others have been learned. No row needs to have a label.
 
   linmax fuse votes.csv --label answer --model fusion.linmax --predictions open.csv
   linmax fuse monday.csv tuesday.csv --label answer
   linmax fuse more.csv --label answer --start fusion.linmax --model fusion.linmax
-  linmax predict fusion.linmax new.csv --output probabilities
+  linmax predict fusion.linmax new.csv --write probabilities
   linmax fuse votes/part-*.csv --label answer --cluster local:2 --model fusion.linmax
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
-from linmax.cli.clustered import add_cluster_options
-from linmax.cli.fuse_clustered import PIPED, fuse_on_cluster
-from linmax.cli.output import add_json_option, console
-from linmax.cli.reading import (
+from linmax.cli.options import (
+    add_cluster_options,
     add_format_option,
-    add_refusing_options,
+    add_json_option,
+    add_refusal_options,
     add_shuffle_option,
-    counted,
-    refuse_too_many,
+    cells_listed,
+    refuse_options,
     refused_share,
-    show_refusals,
-    shown_name,
-    shown_names,
 )
-from linmax.cli.votes import FuseTable, objects, read_trials
+from linmax.cli.report import counted, refuse_too_many, say, show_refusals, shown_name, shown_names, wide_console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from rich.console import Console
 
+    from linmax.cli.votes import VoteTable
     from linmax.models.asking import Simulation
     from linmax.models.fusion import OnLineFusion
-    from linmax.models.report import Report
 
 __all__ = ["configure", "run"]
 
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
 LEARNER = "auto"
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
+SERIAL_FUSE_OPTIONS = "shuffle test_fraction ask costs tolerance wrong predictions plot reliability not_asked"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax fuse``."""
-    add = parser.add_argument
+    add = parser.add_argument_group("input").add_argument
     add("votes", metavar="VOTES", nargs="+", help="a table with a column for each voter; - is standard input")
-    add_format_option(parser)
+    add_format_option(add)
     add("--label", metavar="COLUMN", help="the column of right labels (default: label, target, class or y, if any)")
     add("--ignore", metavar="A,B", default="", help="columns that are not voters")
     add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
     add("--wrong", metavar="COLUMN", help="a column that is true where the label is a class known to be wrong")
-    add("--learner", metavar="TEXT", help=f"what learns the weights (default: {LEARNER})")
+    add("--abstain", metavar="VALUE", help="a vote that means abstention, like an empty field")
+    add("--not-asked", metavar="VALUE", help="value marking a voter that was not asked (not an abstention)")
+    add_refusal_options(add)
+    add = parser.add_argument_group("learning").add_argument
+    add("--learner", metavar="L", help=f"what learns the weights (default: {LEARNER})")
     add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
-    add("--abstain", metavar="VALUE", help="a vote that means abstention, besides an empty field")
-    add("--not-asked", metavar="VALUE", help="what stands where a voter was not asked; who abstained was")
-    add_shuffle_option(parser, "learn the rows in a random order")
-    add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
     add("--start", metavar="MODEL", help="continue with this fusion")
+    add_shuffle_option(add)
+    add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
     add(
         "--ask", metavar="ROWS", type=int, help="simulate asking voters one by one, after this many rows with all votes"
     )
-    add("--tolerance", metavar="T", type=float, help="with --ask, how much accuracy may be given up (default: 0.002)")
-    add("--costs", metavar="FILE", help="with --ask or --html, what a call of each voter costs: JSON, {voter: number}")
-    add("--model", metavar="OUT", help="save the fusion, to continue with it or to predict")
-    add("--html", metavar="OUT", help="write the report as one page for the browser")
-    add(
-        "--predictions",
-        metavar="OUT",
-        help="write what is predicted for rows without a label: .csv, .jsonl or .parquet",
-    )
-    add("--plot", metavar="OUT", help="draw the mistake curves as .png, .svg or .pdf")
-    add(
-        "--reliability",
-        metavar="OUT",
-        help="draw how often answers are right against how sure they are (a reliability plot)",
-    )
-    add_refusing_options(parser)
+    add("--tolerance", metavar="T", type=float, help="with --ask, accuracy that may be given up (default: 0.002)")
+    add("--costs", metavar="FILE", help="with --ask or --html, costs of asking each voter: JSON, {voter: number}")
+    add = parser.add_argument_group("output").add_argument
+    add("--model", metavar="FILE", help="save the fusion, to continue with it or to predict")
+    add("--predictions", metavar="FILE", help="write predictions of rows without a label: .csv, .jsonl or .parquet")
+    add("--html", metavar="FILE", help="write the report as one page for the browser")
+    add("--plot", metavar="FILE", help="draw the mistake curves as .png, .svg or .pdf")
+    add("--reliability", metavar="FILE", help="draw how often answers are right for each stated probability")
+    add("--checkpoint", metavar="FOLDER", help="with --cluster, save results here in case tables fail")
+    add_json_option(add)
     add_cluster_options(parser, "trials")
-    add("--checkpoint", metavar="FOLDER", help="with --cluster, keep there what was learned when tables fail")
-    add_json_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the table, learn, print the report; save the model, plots, predictions and figures if requested."""
-    import numpy as np
-
-    from linmax.util import outputs
-
     _check_outputs(arguments)
     refused_share(arguments)
     if arguments.cluster:
-        fuse_on_cluster(arguments, _started(arguments))
-        return
-    _refuse_clustered(arguments)
-    screen = console(arguments)
-    if not screen.is_terminal:
-        screen.width = PIPED
-    fusion = _started(arguments)
-    trials = read_trials(arguments, fusion)
-    learned, held, unlabelled = _divided(arguments, trials.labels)
-    _check_asking(arguments, trials)
+        refuse_options(arguments, SERIAL_FUSE_OPTIONS, "requires one table in order", "--cluster")
+        _fuse_on_cluster(arguments)
+    else:
+        refuse_options(arguments, "resume checkpoint", "requires --cluster")
+        _fuse(arguments)
+
+
+def _fuse(arguments: argparse.Namespace) -> None:
+    import numpy as np
+
+    from linmax.cli.votes import objects, remember, votes_to_learn
+    from linmax.util import outputs
+
+    screen, fusion = wide_console(arguments), _started(arguments)
+    table = votes_to_learn(arguments, fusion)
+    learned, held, unlabelled = _divided(arguments, table.labels)
+    costs = _check_asking(arguments, table)
     start = time.perf_counter()
-    fusion = fusion or _new(arguments, trials)
-    _remember(fusion, trials)
-    with warnings.catch_warnings(record=True) as told_by_warning:
+    fusion = fusion or _new(arguments, table)
+    remember(fusion, table.silent, table.classes)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        _learn(screen, fusion, trials, learned)
-        y = objects(trials.labels)
-        told = fusion.report(
-            *((trials.rows(held), y[held]) if len(held) else (None, None)), costs=_costs(arguments.costs)
-        )
+        _learn(screen, fusion, table, learned)
+        y = objects(table.labels)
+        test = (table.rows(held), y[held]) if len(held) else (None, None)
+        report = fusion.report(*test, costs=costs)
     seconds = time.perf_counter() - start
     # Written before anything is printed: who reads the output may stop reading.
-    saved = _save(arguments, fusion, (trials.rows(held), y[held]) if len(held) else None)
-    if arguments.html is not None:
-        told.to_html(arguments.html)
-        saved.append(f"Page saved as {arguments.html}")
+    saved = _save(arguments, fusion, report, test)
     if arguments.predictions is not None:
-        saved.append(_predict(arguments.predictions, fusion, trials, unlabelled))
-    remarks = [*trials.remarks, *(str(warning.message) for warning in told_by_warning)]
+        saved.append(_predict(arguments.predictions, fusion, table, unlabelled))
+    remarks = [*table.remarks, *(str(warning.message) for warning in caught)]
     if len(unlabelled) and arguments.predictions is None:
         remarks.append(f"{counted(len(unlabelled), 'row')} without a label; --predictions FILE predicts them.")
     labelled = np.setdiff1d(learned, unlabelled, assume_unique=True)
-    simulated = _asked(arguments, fusion, trials, np.concatenate([labelled, held]))
+    asked = _asked(arguments, fusion, table, np.concatenate([labelled, held]), costs)
     if arguments.json:
-        figures = {"version": __version__, "data": _data(arguments), "classes": trials.classes, **told.to_dict()}
-        figures |= {"asking": simulated.to_dict()} if simulated is not None else {}
-        figures |= {"seconds": round(seconds, 3), "unlabelled": len(unlabelled), "start": arguments.start}
-        figures |= {"model": arguments.model, "plot": arguments.plot, "predictions": arguments.predictions}
-        outputs.write_json(figures | {"refused": trials.refusals.total}, arguments.json)
-    _show(screen, arguments, trials, remarks, told)
-    for line in [*saved, *([] if simulated is None else [str(simulated)])]:
-        screen.print(line, soft_wrap=True, markup=False)
-    refuse_too_many(arguments, len(trials.lines), trials.refusals)
-
-
-def _show(
-    screen: Console, arguments: argparse.Namespace, trials: FuseTable, remarks: Sequence[str], told: Report
-) -> None:
-    screen.print(_headline(arguments, trials), soft_wrap=True, markup=False)
-    show_refusals(screen, trials.refusals)
+        figures = _figures(arguments, table.classes, report, seconds, len(unlabelled))
+        figures |= {"plot": arguments.plot, "predictions": arguments.predictions, "refused": table.refusals.total}
+        outputs.write_json(figures | ({} if asked is None else {"asking": asked.to_dict()}), arguments.json)
+    say(screen, _headline(arguments, table))
+    show_refusals(screen, table.refusals)
     for remark in dict.fromkeys(remarks):
         screen.print(remark, soft_wrap=True, markup=False, style="yellow")
     screen.print()
-    screen.print(told)
+    screen.print(report)
+    say(screen, *saved, *([] if asked is None else [str(asked)]))
+    refuse_too_many(arguments, len(table.lines), table.refusals.total)
 
 
-def _refuse_clustered(arguments: argparse.Namespace) -> None:
-    """Without a cluster there is nothing to go on from but --start."""
-    for option in ("resume", "checkpoint"):
-        if getattr(arguments, option):
-            raise ValueError(f"--{option} goes with --cluster; leave it out, or go on from a model by --start")
+def _fuse_on_cluster(arguments: argparse.Namespace) -> None:
+    """Learn a fusion from each table on the workers of a cluster, and merge them."""
+    from linmax.cli.clustered import connected, show_refused_shards
+    from linmax.cli.votes import MOST_REMEMBERED, remarks_on_strange, remember
+    from linmax.cluster import fit
+    from linmax.cluster.shards import labels_of_shard
+    from linmax.util import outputs
+
+    screen, begun, fusion = wide_console(arguments), time.perf_counter(), _started(arguments)
+    given = {"label": arguments.label, "ignore": cells_listed(arguments.ignore), "format": arguments.format}
+    given["strict"] = arguments.strict
+    reading: dict[str, Any] = {name: value for name, value in given.items() if value}
+    saved = {"checkpoint": arguments.checkpoint, "resume": arguments.resume}
+    with connected(arguments, arguments.votes) as (client, shards, watch):
+        fusion = fusion or _new(arguments)
+        if fusion.classes is None:  # votes for what is never a label abstain, as with one table
+            labels = client.map(labels_of_shard, [shard.source for shard in shards], pure=False, **reading)
+            known = [] if arguments.start is None else fusion.classes_.tolist()
+            reading["classes"] = list(dict.fromkeys([*known, *chain.from_iterable(client.gather(labels))]))
+            if not reading["classes"]:  # the votes are the classes
+                del reading["classes"]
+        result = fit(fusion, shards, client=client, mix=arguments.mix, reading=reading, watch=watch, **saved)
+    counts, model = result.passes[0], result.model
+    strange = Counter[Any]()
+    for vote, count in (pair for one in counts.shards for pair in one.strange):
+        strange[vote] += count
+    remember(model, (vote for vote, _ in strange.most_common(MOST_REMEMBERED)))
+    report, unlabelled = model.report(), sum(one.unlabelled for one in counts.shards)
+    written, refused = _save(arguments, model, report), sum(one.refused for one in counts.shards)
+    if arguments.json:
+        seconds = time.perf_counter() - begun
+        figures = _figures(arguments, model.classes_.tolist(), report, seconds, unlabelled)
+        outputs.write_json(figures | {"data": result.shards, "refused": refused}, arguments.json)
+    more = f", and {counted(unlabelled, 'row')} without a label" if unlabelled else ""
+    say(screen, f"{counted(len(result.shards), 'table')} with {counts.trials:,} labelled rows{more}")
+    show_refused_shards(result)
+    say(screen, *remarks_on_strange(strange, reading.get("classes", ()), "never a label"))
+    screen.print()
+    screen.print(report)
+    say(screen, *written)
+    refuse_too_many(arguments, counts.trials + unlabelled, refused)
 
 
-def _data(arguments: argparse.Namespace) -> str | list[str]:
-    """The tables, as JSON has them: the name, if there is one."""
+def _figures(
+    arguments: argparse.Namespace, classes: list[Any], report: Any, seconds: float, unlabelled: int
+) -> dict[str, Any]:
     paths: list[str] = arguments.votes
-    return paths[0] if len(paths) == 1 else paths
+    figures = {"version": __version__, "data": paths[0] if len(paths) == 1 else paths, "classes": classes}
+    figures |= report.to_dict() | {"seconds": round(seconds, 3), "unlabelled": unlabelled}
+    return figures | {"start": arguments.start, "model": arguments.model}
 
 
-def _learn(screen: Console, fusion: OnLineFusion, trials: FuseTable, learned: np.ndarray) -> None:
-    import numpy as np
+def _learn(screen: Console, fusion: OnLineFusion, table: VoteTable, learned: np.ndarray) -> None:
+    """Learn these rows, with a progress bar on a terminal, which is erased at the end."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    labels = objects(trials.labels)
-    with _progress(screen, len(learned)) as advance:
+    from linmax.cli.votes import objects
+
+    labels = objects(table.labels)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        task = progress.add_task("learning", total=len(learned))
         for begin in range(0, len(learned), PROGRESS_ROWS):
             part = learned[begin : begin + PROGRESS_ROWS]
-            mask = None if trials.wrong is None else np.array(trials.wrong)[part]
-            fusion.partial_fit(trials.rows(part), labels[part], wrong=mask)
-            advance(len(part))
+            mask = None if table.wrong is None else table.wrong[part]
+            fusion.partial_fit(table.rows(part), labels[part], wrong=mask)
+            progress.update(task, advance=len(part))
 
 
 def _started(arguments: argparse.Namespace) -> OnLineFusion | None:
-    """The fusion to go on with, which knows its learner, classes and side columns."""
+    """Return the fusion to continue, which knows its learner, classes and side columns."""
     if arguments.start is None:
         return None
     for option in ("learner", "classes", "by"):
         if getattr(arguments, option):
-            raise ValueError(f"--{option} is that of {arguments.start}, from which --start goes on; leave it out")
+            raise ValueError(f"--{option} is that of {arguments.start}, which --start continues; remove it")
     from linmax.models.fusion import OnLineFusion
 
     return OnLineFusion.load(arguments.start)
 
 
-def _new(arguments: argparse.Namespace, trials: FuseTable) -> OnLineFusion:
+def _new(arguments: argparse.Namespace, table: VoteTable | None = None) -> OnLineFusion:
+    """Return a new fusion; classes may join with later tables unless they are given, or columns of scores name them."""
     from linmax.models.fusion import OnLineFusion  # only after the input is checked: it loads the compiler
 
-    # More may join with later tables, unless they are named; the columns of scores name them.
-    classes = trials.classes if arguments.classes or trials.scores is not None else None
-    return OnLineFusion(arguments.learner or LEARNER, classes=classes, by=list(trials.sides) or None)
-
-
-def _remember(fusion: OnLineFusion, trials: FuseTable) -> None:
-    """Have the fusion take for abstentions what is taken for them here."""
-    from linmax.data.blocks import silent_votes
-
-    silent = trials.silent.union(silent_votes(fusion.abstain)).difference(trials.classes)
-    fusion.abstain = set(silent) or None
+    by = list(dict.fromkeys(cells_listed(arguments.by))) or None
+    classes = cells_listed(arguments.classes) or None
+    if table is not None:
+        classes = table.classes if classes or table.scores is not None else None
+    return OnLineFusion(arguments.learner or LEARNER, classes=classes, by=by, abstain=arguments.abstain)
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
     """Raise now if an output could not be written later."""
     from linmax.util import outputs, plots
 
-    for path in (arguments.json if arguments.json != "-" else None, arguments.model, arguments.html):
-        if path is not None:
-            outputs.check_output(path)
+    outputs.check_outputs([arguments.json, arguments.model, arguments.html, arguments.predictions], arguments.votes)
     if arguments.predictions is not None:
         outputs.check_output(arguments.predictions, tuple(PREDICTIONS))
-    for option, path in (("plot", arguments.plot), ("reliability", arguments.reliability)):
-        if path is not None:
+    for option in ("plot", "reliability"):
+        if (path := getattr(arguments, option)) is not None:
             plots.check_plot(f"--{option}", path)
 
 
-def _save(arguments: argparse.Namespace, fusion: OnLineFusion, held: tuple[Any, Any] | None) -> list[str]:
-    """Write the model and the plots that are wanted; returns what to say of them."""
+def _save(
+    arguments: argparse.Namespace, fusion: OnLineFusion, report: Any, test: tuple[Any, Any] = (None, None)
+) -> list[str]:
+    """Write the model, the page and the plots that are wanted; return messages about them."""
     saved = []
     if arguments.model is not None:
         fusion.save(arguments.model)
@@ -242,63 +265,48 @@ def _save(arguments: argparse.Namespace, fusion: OnLineFusion, held: tuple[Any, 
         fusion.plot(arguments.plot)
         saved.append(f"Plot saved as {arguments.plot}")
     if arguments.reliability is not None:
-        votes, y = held or (None, None)
-        fusion.plot_reliability(arguments.reliability, votes=votes, y=y)
+        fusion.plot_reliability(arguments.reliability, votes=test[0], y=test[1])
         saved.append(f"Reliability plot saved as {arguments.reliability}")
+    if arguments.html is not None:
+        report.to_html(arguments.html)
+        saved.append(f"Page saved as {arguments.html}")
     return saved
 
 
-def _predict(path: str, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarray) -> str:
-    """Write class and probabilities of rows without a label; returns what to say of it."""
-    import io
-    from pathlib import Path
-
-    from linmax.cli.predictions import OutputOptions, make_form
+def _predict(path: str, fusion: OnLineFusion, table: VoteTable, rows: np.ndarray) -> str:
+    """Write class and probabilities of rows without a label; return a message about it."""
+    from linmax.cli.models import FusionFile, RowPart
+    from linmax.cli.predictions import OutputOptions, PredictionWriter
     from linmax.util.files import replacing
 
-    target = io.BytesIO()
-    writer = make_form(PREDICTIONS[Path(path).suffix.lower()], target, "probabilities", 0)
-    if len(rows):
-        answers = OutputOptions("probabilities").answers(fusion, trials.rows(rows), [trials.lines[row] for row in rows])
-        writer.write(answers)
-        writer.end(answers)
     with replacing(path) as file:
-        file.write(target.getvalue())
+        writer = PredictionWriter(PREDICTIONS[Path(path).suffix.lower()], file, "probabilities")
+        if len(rows):
+            part = RowPart([table.lines[row] for row in rows], [], None, table.rows(rows))
+            answers = FusionFile(model=fusion).predict(part, OutputOptions("probabilities"))
+            writer.write(answers)
+            writer.end(answers)
     return f"{counted(len(rows), 'prediction')} saved as {path}"
 
 
-@contextmanager
-def _progress(screen: Console, rows: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar, erased at the end; none without a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("preparing", total=rows)
-        yield lambda done: progress.update(task, advance=done, description="learning")
-
-
-def _headline(arguments: argparse.Namespace, trials: FuseTable) -> str:
+def _headline(arguments: argparse.Namespace, table: VoteTable) -> str:
     shuffled = "" if arguments.shuffle is None else f", shuffled with seed {arguments.shuffle}"
-    by = "".join(f", by {name} ({counted(len(set(v) - {None}), 'value')})" for name, v in trials.sides.items())
-    rows = counted(len(trials.labels), "row")
-    if trials.scores is not None:
-        silent = sum(float((table == table[:, :1]).all(axis=1).mean()) for table in trials.scores.values())
-        said, what = f"{counted(trials.raters, 'rater')}", "scores"
+    by = "".join(f", by {name} ({counted(len(set(v) - {None}), 'value')})" for name, v in table.sides.items())
+    if table.scores is not None:
+        silent = sum(float((scores == scores[:, :1]).all(axis=1).mean()) for scores in table.scores.values())
     else:
-        silent = sum(column.count(None) / len(column) for column in trials.voters.values())
-        said, what = f"{counted(trials.raters, 'voter')}", "votes"
-    share = 100.0 * silent / trials.raters
-    classes = counted(len(trials.classes), "class").replace("classs", "classes")
-    start = "" if arguments.start is None else f"; going on with {shown_name(arguments.start)}"
+        silent = sum(column.count(None) / len(column) for column in table.voters.values())
+    voter, votes = ("voter", "votes") if table.scores is None else ("rater", "scores")
+    start = "" if arguments.start is None else f"; continuing {shown_name(arguments.start)}"
     return (
-        f"{shown_names(arguments.votes)}: {rows}{shuffled}, {said}{by}, {classes}; {share:.1f} % of the {what} "
-        f"abstain{start}"
+        f"{shown_names(arguments.votes)}: {counted(len(table.labels), 'row')}{shuffled}, "
+        f"{counted(table.raters, voter)}{by}, {counted(len(table.classes), 'class', 'classes')}; "
+        f"{100.0 * silent / table.raters:.1f} % of the {votes} abstain{start}"
     )
 
 
 def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows to learn, in their order, those held out, the last with a label, and those without one."""
+    """Return the rows to learn, in their order, those held out, the last with a label, and those without one."""
     import numpy as np
 
     from linmax.util.checks import whole
@@ -319,72 +327,56 @@ def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.n
 
 
 def _asked(
-    arguments: argparse.Namespace, fusion: OnLineFusion, trials: FuseTable, rows: np.ndarray
+    arguments: argparse.Namespace, fusion: OnLineFusion, table: VoteTable, rows: np.ndarray, costs: Any
 ) -> Simulation | None:
-    """What asking one by one would have cost and lost, if it is wanted."""
+    """Return what asking one by one would have cost and lost, if it is wanted."""
     if arguments.ask is None:
         return None
+    from linmax.cli.votes import objects
     from linmax.models.asking import TOLERANCE, simulate_asking
     from linmax.models.fusion import OnLineFusion
 
     options = {"classes": fusion.classes, "by": fusion.by}
     return simulate_asking(
         lambda: OnLineFusion(arguments.learner or LEARNER, **options),
-        {name: objects(column)[rows] for name, column in (trials.voters | trials.sides).items()},
-        objects(trials.labels)[rows],
-        list(trials.voters),
+        {name: objects(column)[rows] for name, column in (table.voters | table.sides).items()},
+        objects(table.labels)[rows],
+        list(table.voters),
         first=arguments.ask,
         tolerance=TOLERANCE if arguments.tolerance is None else arguments.tolerance,
-        costs=_costs(arguments.costs),
+        costs=costs,
     )
 
 
-def _check_asking(arguments: argparse.Namespace, trials: FuseTable) -> None:
-    """Refuse now what the simulation of asking could not do later."""
+def _check_asking(arguments: argparse.Namespace, table: VoteTable) -> dict[str, float] | None:
+    """Refuse now what the simulation of asking could not do later; return the costs of voters, if they are given."""
+    from linmax.models.asking import TOLERANCE, read_costs, read_share
+
+    costs = None
     if arguments.costs is not None:
-        _check_costs(arguments, trials)
+        if arguments.ask is None and arguments.html is None:
+            raise ValueError("--costs requires --ask or --html; add --ask ROWS or --html FILE, or remove it")
+        if table.scores is not None:
+            raise ValueError("--costs requires votes, but the table contains scores; remove --costs")
+        try:
+            costs = json.loads(Path(arguments.costs).read_text(encoding="utf-8"))
+            if not isinstance(costs, dict):
+                raise TypeError(f"an object {{voter: number}} is required, got {costs!r}")
+            read_costs(costs, list(table.voters))
+        except (TypeError, ValueError) as error:
+            what = "not JSON: " if isinstance(error, json.JSONDecodeError) else ""
+            raise ValueError(f"--costs {arguments.costs}: {what}{error}") from None
     if arguments.ask is None:
         if arguments.tolerance is not None:
-            raise ValueError("--tolerance goes with --ask; add --ask ROWS, or leave it out")
-        return
-    from linmax.models.asking import TOLERANCE, read_share
-
-    if trials.scores is not None:
-        raise ValueError("--ask is about votes, and these are scores; leave it out")
-    rows = sum(label is not None for label in trials.labels)
+            raise ValueError("--tolerance requires --ask; add --ask ROWS, or remove it")
+        return costs
+    if table.scores is not None:
+        raise ValueError("--ask requires votes, but the table contains scores; remove --ask")
+    rows = sum(label is not None for label in table.labels)
     if not 1 < arguments.ask < rows:
         raise ValueError(
             f"--ask must be 2 or more and leave rows to ask about one by one, got {arguments.ask} of "
             f"{counted(rows, 'row')} with a label"
         )
     read_share("--tolerance", TOLERANCE if arguments.tolerance is None else arguments.tolerance)
-
-
-def _check_costs(arguments: argparse.Namespace, trials: FuseTable) -> None:
-    """Refuse costs that nothing asks for, of raters, or that miss a voter."""
-    from linmax.models.asking import read_costs
-
-    if arguments.ask is None and arguments.html is None:
-        raise ValueError("--costs goes with --ask and --html; add --ask ROWS or --html FILE, or leave it out")
-    if trials.scores is not None:
-        raise ValueError("--costs are of asking voters, and these are scores; leave it out")
-    try:
-        read_costs(_costs(arguments.costs), list(trials.voters))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"--costs {arguments.costs}: {error}") from None
-
-
-def _costs(path: str | None) -> dict[str, float] | None:
-    """Read the costs of voters."""
-    if path is None:
-        return None
-    import json
-    from pathlib import Path
-
-    try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"an object {{voter: number}} is needed, got {found!r}")
-    return found
+    return costs

@@ -1,8 +1,8 @@
 """Learn from files and pipes; every line is predicted before it is learned from.
 
 DATA may be svmlight, Vowpal Wabbit's text, a table (CSV, TSV, Parquet, Arrow),
-JSON lines of any objects, or label<tab>text. The error
-shown is progressive: each prediction is made before its label is seen.
+JSON lines of any objects, or lines of label<tab>text. The error shown is
+progressive: each prediction is made before its label is seen.
 
   linmax learn train.vw --model model.linmax
   zcat logs.jsonl.gz | linmax learn - --format jsonl --scale idf
@@ -15,36 +15,32 @@ from __future__ import annotations
 import argparse
 import csv
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.clustered import add_cluster_options, run_on_cluster
 from linmax.cli.interrupts import unbroken
-from linmax.cli.output import add_json_option, console
-from linmax.cli.reading import (
-    add_reading_options,
+from linmax.cli.options import (
+    add_cluster_options,
+    add_input_options,
+    add_json_option,
     add_shuffle_option,
-    counted,
-    no_labels,
-    nothing_read,
     reading_options,
-    refuse_too_many,
+    refuse_options,
     refused_share,
-    show_refusals,
 )
+from linmax.cli.report import console, counted, no_labels, nothing_read, refuse_too_many, say, show_refusals
+from linmax.io.options import Refusals
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from linmax.cli.predictions import Predictions
+    from linmax.cli.models import ModelFile
+    from linmax.cli.predictions import ProgressiveFile
     from linmax.io.batch import Runs
-    from linmax.io.choices import ChoiceLine
-    from linmax.io.options import Refusals
-    from linmax.models.online import Learner
     from linmax.models.streams import Batch, Stream, StreamModel
     from linmax.models.streams.progressive import Milestone, Progressive
 
@@ -58,14 +54,23 @@ EVERY = 1_000_000  # trials between checkpoints
 SCALINGS_TEXT = "none, max, length, log, idf, standard or auto"
 SUSPICIOUS = 100  # classes, half of them numbers, that are perhaps none
 BETWEEN = 0.1  # seconds between two updates of the live line
+HEADINGS = ("error", "since last", "trials", "label", "predicted", "attributes")
+WIDTHS = (7, 10, 11, 15, 15, 10)
+# Options that make no sense with trials of candidates, and on a cluster
+NOT_WITH_CANDIDATES = (
+    "scale hash_bits memory passes holdout checkpoint plot format weight ignore categorical text ngrams pairs cluster "
+    "shuffle readable no_thresholds"
+)
+MOST_NOTES = 5  # about the columns of all shards
+SERIAL_LEARN_OPTIONS = "start holdout predictions plot memory shuffle"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax learn``."""
-    add_reading_options(parser)
+    add_input_options(parser)
     add = parser.add_argument_group("learning").add_argument
     add("--learner", metavar="L", default=LEARNER, help=f"what learns, such as 'AR-winnow(1.2)' (default: {LEARNER})")
-    add("--scale", metavar="S", default="auto", help=f"scale attributes on-line: {SCALINGS_TEXT} (default: auto)")
+    add("--scale", metavar="S", default="auto", help=f"scale attributes online: {SCALINGS_TEXT} (default: auto)")
     add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
     add("--memory", metavar="SIZE", help="a budget for names and weights, such as 500MB (default: none)")
     add("--numeric-classes", action="store_true", help="learn even if labels look like continuous values")
@@ -73,9 +78,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--candidates",
         action="store_true",
-        help="trials have candidates of their own: JSON lines, or VW's blocks of lines",
+        help="each trial lists its own candidates: JSON lines, or VW's blocks of lines",
     )
-    add("--start", metavar="MODEL", help="continue with a model learned before")
+    add("--start", metavar="MODEL", help="continue learning with a saved model")
     add("--passes", metavar="N", type=int, default=1, help="go through the data N times (default: 1)")
     add(
         "--holdout",
@@ -90,22 +95,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=EARLY_STOP,
         help=f"stop after P passes without fewer mistakes on the held-out lines; 0 = never (default: {EARLY_STOP})",
     )
-    add_shuffle_option(parser, "learn the rows in a random order; all of them are held in memory")
+    add_shuffle_option(add)
     add = parser.add_argument_group("output").add_argument
-    add("--model", metavar="OUT", help="save what was learned")
+    add("--model", metavar="FILE", help="save the model")
     add("--test", metavar="FILE", help="at the end, report the error on this file")
-    add("--predictions", metavar="OUT", help="write the class predicted for each line ('-' = standard output)")
-    add("--readable", metavar="OUT", help="write all weights as a table: attribute, class, weight")
-    add("--plot", metavar="OUT", help="save the progressive error as .png, .svg or .pdf")
+    add("--predictions", metavar="FILE", help="write the class predicted for each line ('-' = standard output)")
+    add("--readable", metavar="FILE", help="write all weights as a table: attribute, class, weight")
+    add("--plot", metavar="FILE", help="save the progressive error as .png, .svg or .pdf")
     add(
         "--checkpoint",
         metavar="FILE",
-        help="save the state from time to time, and continue from this file if it exists",
+        help="save the state regularly, and continue from it if it exists (with --cluster a folder)",
     )
     add("--every", metavar="N", type=int, default=EVERY, help=f"lines between checkpoints (default: {EVERY:,})")
     add("--quiet", action="store_true", help="show only the result")
-    add_cluster_options(parser)
-    add_json_option(parser)
+    add_json_option(add)
+    add_cluster_options(parser, "uniform")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -113,12 +118,18 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.util.outputs import claimed
 
     if arguments.candidates:
+        refuse_options(arguments, NOT_WITH_CANDIDATES, "does not go with --candidates", "--candidates")
+    if arguments.cluster:
+        refuse_options(arguments, SERIAL_LEARN_OPTIONS, "requires the order of one stream", "--cluster")
+    else:
+        refuse_options(arguments, "resume", "requires --cluster")
+    _check(arguments)
+    if arguments.candidates:
         _learn_candidates(arguments)
         return
     if arguments.cluster:
-        run_on_cluster(arguments)
+        _learn_on_cluster(arguments)
         return
-    _check(arguments)
     job = _LearnJob(arguments)
     written = [arguments.model, arguments.predictions, arguments.checkpoint]
     with unbroken() as held, claimed(written):
@@ -143,7 +154,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
     checks.whole("passes", arguments.passes, 1)
     if arguments.holdout is None:
-        arguments.holdout = HOLDOUT if arguments.passes > 1 else 0
+        arguments.holdout = HOLDOUT if arguments.passes > 1 and not arguments.cluster else 0
     checks.whole("holdout", arguments.holdout, 0)
     checks.whole("early-stop", arguments.early_stop, 0)
     checks.whole("every", arguments.every, 1)
@@ -155,65 +166,222 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{source} can be read once only; write it to a file for more passes")
     if arguments.json == STANDARD == arguments.predictions:
         raise ValueError("figures and predictions cannot both go to standard output; give one of them a file")
-    _check_shuffle(arguments)
+    if arguments.shuffle is not None:
+        for name in ("checkpoint", "predictions"):
+            if getattr(arguments, name):
+                raise ValueError(
+                    f"--{name} needs the rows in their order and cannot go with --shuffle; leave one of them out"
+                )
     refused_share(arguments)
-    inputs = [*arguments.data, *([arguments.test] if arguments.test else [])]
-    outputs = [arguments.json, arguments.model, arguments.predictions, arguments.checkpoint, arguments.plot]
-    check_outputs([*outputs, arguments.readable], inputs)
+    inputs = [*([] if arguments.cluster else arguments.data), *([arguments.test] if arguments.test else [])]
+    checkpoint = None if arguments.cluster else arguments.checkpoint
+    outputs = [arguments.json, arguments.model, arguments.predictions, checkpoint, arguments.plot, arguments.readable]
+    check_outputs(outputs, inputs)
     if arguments.plot:
         check_plot("--plot", arguments.plot)
     for path in inputs:
-        if path != STANDARD:
-            if Path(path).is_dir():
-                raise ValueError(f"{path} is a folder; give a file")
-            if Path(path).is_fifo():  # who writes into a pipe would lose what is not read
-                continue
+        if path != STANDARD and Path(path).is_dir():
+            raise ValueError(f"{path} is a folder; give a file")
+        if path != STANDARD and not Path(path).is_fifo():  # who writes into a pipe would lose what is not read
             with open(path, "rb"):
                 pass
 
 
-def _check_shuffle(arguments: argparse.Namespace) -> None:
-    """Refuse what needs the rows in their own order."""
-    if arguments.shuffle is None:
-        return
-    for name, value in (("--checkpoint", arguments.checkpoint), ("--predictions", arguments.predictions)):
-        if value:
-            raise ValueError(
-                f"{name} needs the rows in their order and cannot go with --shuffle; leave one of them out"
-            )
+# -- the result, however it was learned ---------------------------------------------------------------------------
 
 
-def _in_order(batches: Iterable[Batch], arguments: argparse.Namespace, number: int) -> Iterator[Batch]:
-    """The batches of pass ``number`` as they come, or all of their rows shuffled, in every pass otherwise."""
-    from linmax.io.batch import shuffled
+@dataclass
+class LearningResult:
+    """Result of learning: the model, figures, the rows read, and what else there is to print and save."""
 
-    return iter(batches) if arguments.shuffle is None else shuffled(batches, arguments.shuffle + number)
+    model: ModelFile
+    figures: dict[str, Any]
+    rows: int
+    messages: Sequence[str] = ()
+    output: ProgressiveFile | None = None
+    points: Sequence[tuple[int, int]] = ()  # of the mistake curve
 
 
-def _sorted_warning(runs: Runs) -> str:
-    """What to say about rows that look sorted; nothing if they do not."""
-    if not runs.long:
-        return ""
-    return (
-        f"Warning: the rows look sorted by class: the same label comes {runs.rows / runs.runs:,.0f} times in a row on "
-        f"average ({runs.rows / runs.expected:,.1f} in random order), so the progressive error says little about "
-        "other rows; try --shuffle"
+def _finish(arguments: argparse.Namespace, screen: Console, learned: LearningResult) -> None:
+    """Save the model, test it, print the figures and write them."""
+    from linmax.util import outputs, plots
+
+    model, figures = learned.model, learned.figures
+    failed: Exception | None = None
+    try:
+        if learned.output is not None:
+            learned.output.close(keep=True)
+        if arguments.model:
+            model.model.save(arguments.model)
+        if arguments.readable:
+            _write_readable(model.model, arguments.readable)
+    except (OSError, ValueError) as error:  # still report the results
+        failed = error
+    say(screen, *learned.messages)
+    tested = None
+    if arguments.test:
+        model.refusals = Refusals()
+        try:
+            tested = model.test(arguments)
+        finally:
+            show_refusals(screen, model.refusals)
+            say(screen, *model.remarks())
+        figures |= {"test_trials": tested.labelled, "test_error": tested.error, "test_refused": model.refusals.total}
+    _report(screen, figures)
+    if arguments.plot:
+        trials, mistakes = zip(*learned.points, strict=True)
+        plots.plot_error(trials, mistakes, arguments.plot, subtitle=figures["learner"])
+    if arguments.json:
+        outputs.write_json(figures, arguments.json)
+    if failed is not None:
+        raise failed
+    if arguments.checkpoint and not arguments.cluster:
+        Path(arguments.checkpoint).unlink(missing_ok=True)
+    refuse_too_many(arguments, learned.rows, figures["refused"])
+    if tested is not None:
+        refuse_too_many(arguments, tested.lines, figures["test_refused"])
+
+
+def _report(screen: Console, figures: dict[str, Any]) -> None:
+    """Print the figures of learning."""
+    error, scale = figures["progressive_error"], figures.get("scale", "none")
+    kind = f" from {counted(len(figures['shards']), 'shard')}" if "shards" in figures else ""
+    columns = [
+        ("classes", "class", "classes"),
+        ("features", "attribute", ""),
+        ("raters", "rater", ""),
+        ("voters", "voter", ""),
+    ]
+    candidates = " with candidates" if "raters" in figures else ""
+    say(
+        screen,
+        f"{figures['learner']}{kind}: {'no labels' if error is None else f'progressive error {error:.4f}'}, "
+        f"{counted(figures['mistakes'], 'mistake')} in {counted(figures['trials'], 'trial')}{candidates}; "
+        + ", ".join(counted(figures[name], *nouns) for name, *nouns in columns if name in figures)
+        + ("" if scale == "none" else f", scaled: {scale}")  # pools scale by themselves
+        + f"; {figures['seconds']:.1f} s",
     )
+    if figures.get("unlabelled"):
+        what = counted(figures["unlabelled"], "trial" if candidates else "line")
+        say(screen, f"{what} without a label {'was' if figures['unlabelled'] == 1 else 'were'} predicted only.")
+    for name, what in (("holdout_error", "error on the lines held out"), ("test_error", "test error")):
+        if figures.get(name) is not None:
+            say(screen, f"{what} {figures[name]:.4f}")
+
+
+def _write_readable(model: StreamModel, path: str) -> None:
+    """Write attribute, class and weight, tab-separated, wherever the weight is not 0.
+
+    The file is moved into place when it is complete. A learner without weights of its own raises ValueError.
+    """
+    from linmax.util.files import replacing
+
+    weights, classes = model.weights, model.classes
+    with replacing(path, text=True) as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(["attribute", "class", "weight"])
+        writer.writerows(["(threshold)", name, repr(float(w))] for name, w in weights["thresholds"].items())
+        for name, row in zip(model.attributes, weights.arrays.attributes, strict=True):
+            writer.writerows([name, classes[c], repr(float(row[c]))] for c in row.nonzero()[0].tolist())
+
+
+# -- trials with candidates ---------------------------------------------------------------------------------------
+
+
+def _learn_candidates(arguments: argparse.Namespace) -> None:
+    from linmax.cli.models import CandidatesFile
+    from linmax.cli.predictions import PredictionCounts, ProgressiveFile
+    from linmax.models.online import Learner
+
+    learner = Learner.load(arguments.start) if arguments.start else Learner(arguments.learner)
+    begun, counts, model = time.perf_counter(), PredictionCounts(), CandidatesFile(model=learner)
+    output = ProgressiveFile(arguments.predictions) if arguments.predictions else None
+    unlabelled, screen = 0, console(arguments)
+    try:
+        for part in model.read(arguments, arguments.data):
+            answers = model.learn(part)
+            if answers is not None:
+                counts.add(part.labels, answers.predicted)
+                unlabelled += part.data.label is None and part.data.wrong is None
+                if output is not None:
+                    output.write(answers.predicted)
+        if not counts.lines:
+            raise ValueError(nothing_read(arguments.data, model.refusals))
+    except BaseException:
+        if output is not None:
+            output.close(keep=False)
+        raise
+    show_refusals(screen, model.refusals)
+    figures: dict[str, Any] = {
+        "learner": str(learner.learner),
+        "trials": learner.trials,
+        "mistakes": learner.mistakes,
+        "progressive_error": learner.mistakes / learner.trials if learner.trials else None,
+        "raters": len(learner.raters),
+        "voters": len(learner.voters),
+        "unlabelled": unlabelled,
+        "refused": model.refusals.total,
+        "seconds": time.perf_counter() - begun,
+    }
+    _finish(arguments, screen, LearningResult(model, figures, counts.lines, output=output))
+
+
+# -- on a cluster -------------------------------------------------------------------------------------------------
+
+
+def _learn_on_cluster(arguments: argparse.Namespace) -> None:
+    """Learn each file as a shard on the workers of a cluster, merging the models after each pass."""
+    from linmax.cli.clustered import connected, show_refused_shards
+    from linmax.cli.models import StreamFile
+    from linmax.cluster import fit
+
+    screen = console(arguments)
+    reading = {name: value for name, value in reading_options(arguments).items() if value is not None}
+    options = {"scale": arguments.scale, "thresholds": not arguments.no_thresholds, "hash_bits": arguments.hash_bits}
+    options |= {"passes": arguments.passes, "mix": arguments.mix}
+    options |= {"checkpoint": arguments.checkpoint, "resume": arguments.resume}
+    with connected(arguments, arguments.data) as (client, shards, watch):
+        result = fit(arguments.learner, shards, client=client, reading=reading, watch=watch, **options)
+    first, model = result.passes[0], result.model
+    if not (arguments.quiet or screen.is_terminal):
+        for number, one in enumerate(result.passes, 1):
+            say(screen, f"pass {number}: {one.mistakes:,} mistakes in {one.trials:,} trials")
+    if not arguments.quiet:
+        say(screen, *result.notes[:MOST_NOTES])
+    figures = {
+        "learner": str(model.learner),
+        "scale": model.scaling.in_effect,
+        "trials": first.trials,
+        "mistakes": first.mistakes,
+        "progressive_error": first.mistakes / first.trials if first.trials else None,
+        "updates": model.updates,
+        "classes": len(model.classes),
+        "features": model.features,
+        "refused": sum(counts.refused for counts in first.shards),
+        "seconds": sum(one.seconds for one in result.passes),
+        "shards": result.shards,
+        "passes": [{"trials": one.trials, "mistakes": one.mistakes} for one in result.passes],
+    }
+    show_refused_shards(result)
+    rows = sum(counts.trials + counts.unlabelled for counts in first.shards)
+    _finish(arguments, screen, LearningResult(StreamFile(model=model), figures, rows))
+
+
+# -- a stream -----------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _LearnJob:
-    """One run of the command."""
+    """Learning from one stream."""
 
     arguments: argparse.Namespace
     work: Progressive = field(init=False)
-    stream: Stream | None = None
-    output: Predictions | None = None
-    resumed: bool = False
+    stream: Stream = field(init=False)
+    output: ProgressiveFile | None = None
+    runs: Runs = field(init=False)
     noted: bool = False
     crowded: bool = False
     kept_pass: int | None = None  # the pass that the model is from, if not the last
-    runs: Runs = field(init=False)
     rows: int = 0  # that this process has learned from
     heaviest: float = 1.0  # of their weights
     kept_at: int = 0  # rows at the last checkpoint
@@ -221,18 +389,18 @@ class _LearnJob:
 
     @cached_property
     def screen(self) -> Console:
-        """Where messages go."""
-        from rich.console import Console
-
-        if self.arguments.predictions == STANDARD:
-            return Console(stderr=True, highlight=False)
         return console(self.arguments)
+
+    def remark(self, *messages: str) -> None:
+        """Print messages unless ``--quiet`` is given."""
+        if not self.arguments.quiet:
+            say(self.screen, *messages)
 
     # -- before ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Make the model, or load it from the checkpoint."""
-        from linmax.cli.predictions import Predictions
+        from linmax.cli.predictions import ProgressiveFile
         from linmax.io.batch import Runs
         from linmax.models.streams import StreamModel
         from linmax.models.streams.progressive import Progressive
@@ -242,31 +410,23 @@ class _LearnJob:
         if given.checkpoint and Path(given.checkpoint).exists():
             self.work, settings, extra = Progressive.load(given.checkpoint)
             self._refuse_others(settings)
-            self.resumed, written = True, int(extra["written"])
+            written = int(extra["written"])
             trials = self.work.counts.trials
-            self.screen.print(f"Going on from {given.checkpoint}, after {trials:,} trials.")
-        else:
-            model = self._model() if given.start is None else StreamModel.load(given.start)
-            if given.start is not None and given.memory is not None:
+            say(self.screen, f"Continuing from {given.checkpoint}, after {trials:,} trials.")
+        elif given.start is not None:
+            model = StreamModel.load(given.start)
+            if given.memory is not None:
                 model.limit(given.memory)
             self.work = Progressive(model, given.holdout)
+        else:
+            options = {"scale": given.scale, "thresholds": not given.no_thresholds}
+            model = StreamModel(given.learner, hash_bits=given.hash_bits, memory=given.memory, **options)
+            self.work = Progressive(model, given.holdout)
         if given.predictions:
-            self.output = Predictions(given.predictions, written if self.resumed else 0)
-
-    def _model(self) -> StreamModel:
-        from linmax.models.streams import StreamModel
-
-        given = self.arguments
-        return StreamModel(
-            given.learner,
-            scale=given.scale,
-            thresholds=not given.no_thresholds,
-            hash_bits=given.hash_bits,
-            memory=given.memory,
-        )
+            self.output = ProgressiveFile(given.predictions, written)
 
     def _settings(self) -> dict[str, Any]:
-        """What must not change between a checkpoint and its continuation."""
+        """Return what must not change between a checkpoint and its continuation."""
         from linmax.models.streams.progressive import fingerprint
 
         given = self.arguments
@@ -290,51 +450,40 @@ class _LearnJob:
 
     def learn(self, held: Callable[[], AbstractContextManager[None]]) -> None:
         """Make all passes over the data; within ``held()`` nothing interrupts."""
-        done = len(self.work.passes) - 1
+        given, work = self.arguments, self.work
         with _Live(self) as live:
-            for number in range(done, self.arguments.passes):
+            for number in range(len(work.passes) - 1, given.passes):
                 if self._has_stopped():
                     break
                 self.stream = self._open()
-                batches = _in_order(self.stream, self.arguments, number)
                 live.begin()  # the first batch is being read meanwhile
-                for batch in batches:
+                for batch in self._batches(number):
                     with held():
-                        self._note()
-                        self._batch(batch)
+                        self._learn_batch(batch)
                         live.show(batch)
                 with held():
-                    if self._stops_early:
-                        self.work.keep_best()
-                    self.work.finish_pass(again=number + 1 < self.arguments.passes)
-        kept = self.work.return_to_best()
-        if kept is not None:
-            self.kept_pass = kept
-            if not self.arguments.quiet:
-                told = f"The model is that of pass {kept}, which had the fewest mistakes on the lines held out."
-                self.screen.print(told, soft_wrap=True)
-        first = self.work.passes[0]
-        assert self.stream is not None
+                    if given.passes > 1 and given.early_stop and work.counts.held_out:
+                        work.keep_best()
+                    work.finish_pass(again=number + 1 < given.passes)
+        self.kept_pass = work.return_to_best()
+        if self.kept_pass is not None:
+            self.remark(f"The model is that of pass {self.kept_pass}, with the fewest mistakes on the lines held out.")
+        first = work.passes[0]
         if not first.trials + first.unlabelled + first.held_out:
-            raise ValueError(nothing_read(self.arguments.data, self.stream.refusals))
+            raise ValueError(nothing_read(given.data, self.stream.refusals))
         if not first.trials + first.held_out:
-            raise ValueError(no_labels(self.arguments.data, first.unlabelled, self.stream.notes))
-
-    @property
-    def _stops_early(self) -> bool:
-        """Whether the lines held out decide which pass is kept."""
-        return bool(self.arguments.passes > 1 and self.arguments.early_stop and self.work.counts.held_out)
+            raise ValueError(no_labels(given.data, first.unlabelled, self.stream.notes))
 
     def _has_stopped(self) -> bool:
-        """Whether the error on the lines held out has not fallen for some passes; the pass at hand has not begun."""
+        """Return whether the error on the lines held out has not fallen for some passes, before the next one."""
         patience = self.arguments.early_stop
         errors = [counts.held_out_mistakes for counts in self.work.passes[:-1] if counts.held_out]
         if not patience or len(errors) <= patience or min(errors[-patience:]) < min(errors[:-patience]):
             return False
         self.work.passes.pop()
-        if not self.arguments.quiet:
-            told = f"The error on the lines held out has not fallen for {patience} passes: enough after {len(errors)}."
-            self.screen.print(told, soft_wrap=True)
+        self.remark(
+            f"The error on the lines held out has not fallen for {patience} passes: stopped after {len(errors)}."
+        )
         return True
 
     def _open(self) -> Stream:
@@ -347,50 +496,44 @@ class _LearnJob:
         data = self.arguments.data
         return stream(data[0] if len(data) == 1 else [Path(name) for name in data], model=work.model, **options)
 
-    def _batch(self, batch: Batch) -> None:
+    def _batches(self, number: int) -> Iterator[Batch]:
+        """Return the batches of pass ``number`` as they come, or all of their rows in a new random order."""
+        from linmax.io.batch import shuffled
+
+        seed = self.arguments.shuffle
+        return iter(self.stream) if seed is None else shuffled(self.stream, seed + number)
+
+    def _learn_batch(self, batch: Batch) -> None:
+        if not self.noted:
+            self.noted = True
+            self.remark(*self.stream.notes)
         predicted = self.work.play(batch)
-        assert self.stream is not None
         self.work.kind = self.stream.format
         self.rows += len(batch)
         self._refuse_continuous()
-        self._report_crowded()
+        self._remark_crowded()
         self.heaviest = max(self.heaviest, float(batch.importance.max(initial=0.0)))
         if len(self.work.passes) == 1:
             self.runs.count(batch.codes)
-        if self.output is not None and len(self.work.passes) == 1:
-            self.output.write(batch, predicted)
+            if self.output is not None:
+                names = [*batch.classes, ""]
+                self.output.write([names[number] for number in predicted.tolist()], batch.tags)
         if self.arguments.checkpoint and self.rows - self.kept_at >= self.arguments.every:
             self._keep()
 
-    def _note(self) -> None:
-        """Say what was found out about the data, once."""
-        assert self.stream is not None
-        if not self.noted and not self.arguments.quiet:
-            for note in self.stream.notes:
-                self.screen.print(note, soft_wrap=True, markup=False)
-        self.noted = True
-
-    def _report_crowded(self) -> None:
-        """Say once that the budget of memory is used up."""
+    def _remark_crowded(self) -> None:
+        """Remark once that the budget of memory is used up."""
         model = self.work.model
         if self.crowded or not model.crowded:
             return
         from linmax.models.streams.budget import bytes_shown
 
         self.crowded = True
-        told = (
+        say(
+            self.screen,
             f"The memory of {bytes_shown(model.memory or 0)} is used up by {len(model.vocabulary):,} attributes of "
-            f"{_many(len(model.labels), 'class', 'classes')}, after {self.rows:,} lines; those that are new share "
-            "columns."
+            f"{counted(len(model.labels), 'class', 'classes')}, after {self.rows:,} lines; new ones share columns.",
         )
-        self.screen.print(told, soft_wrap=True)
-
-    def _weight_remark(self) -> str:
-        """What to say of weights that count less than they are."""
-        most = self.work.model.heaviest
-        if self.heaviest <= most:
-            return ""
-        return f"Weights beyond {most:g} count as {most:g} for this learner; the largest is {self.heaviest:g}."
 
     def _refuse_continuous(self) -> None:
         """Stop when labels look like numbers to be predicted rather than classes, unless --numeric-classes is given."""
@@ -418,72 +561,44 @@ class _LearnJob:
         """After an error, save what was learned so far to the requested files."""
         given = self.arguments
         interrupted = isinstance(error, KeyboardInterrupt)
-        if self.stream is not None and not given.strict:
+        if hasattr(self, "stream") and not given.strict:
             show_refusals(self.screen, self.stream.refusals)
         if interrupted and self.work.passes[0].trials:
-            self._report(self._figures(time.perf_counter() - self.started))
-        for save in (self._save_model, self._save_predictions):
+            _report(self.screen, self._figures())
+        for save in (self._rescue_model, self._rescue_predictions):
             try:
                 save(interrupted)
-            except OSError as second:  # report the first error, with this one beside it
-                self.screen.print(f"It could not be saved: {second}", soft_wrap=True)
+            except OSError as second:  # report the first error, and this one with it
+                say(self.screen, f"It could not be saved: {second}")
 
-    def _save_model(self, interrupted: bool) -> None:
+    def _rescue_model(self, interrupted: bool) -> None:
         given, trials = self.arguments, self.work.model.trials
         if trials and given.checkpoint and interrupted:
             self._keep()
         if trials and given.model:
             self.work.model.save(given.model)
-            told = f"What was learned from {trials:,} trials is saved in {given.model}."
-            self.screen.print(told, soft_wrap=True)
+            say(self.screen, f"What was learned from {trials:,} trials is saved in {given.model}.")
 
-    def _save_predictions(self, interrupted: bool) -> None:
-        if self.output is None:
-            return
-        self.output.close(keep=False, part=interrupted)
-        if interrupted and not self.output.passes_on:
-            self.screen.print(f"The predictions so far are in {self.output.draft}.", soft_wrap=True)
+    def _rescue_predictions(self, interrupted: bool) -> None:
+        if self.output is not None:
+            self.output.close(keep=False, part=interrupted)
+            if interrupted and not self.output.passes_on:
+                say(self.screen, f"The predictions so far are in {self.output.draft}.")
 
     def finish(self) -> None:
         """Save, test and report."""
-        from linmax.util import outputs, plots
+        from linmax.cli.models import StreamFile
 
-        given, assert_stream = self.arguments, self.stream
-        assert assert_stream is not None
-        seconds = time.perf_counter() - self.started
-        failed: Exception | None = None
-        try:
-            if self.output is not None:
-                self.output.close(keep=True)
-            if given.model:
-                self.work.model.save(given.model)
-            if given.readable:
-                _write_readable(self.work.model, given.readable)
-        except (OSError, ValueError) as error:  # still report the results
-            failed = error
-        show_refusals(self.screen, assert_stream.refusals)
-        for remark in [*assert_stream.remarks(), *filter(None, [self._weight_remark()])]:
-            self.screen.print(remark, soft_wrap=True, markup=False)
-        figures = self._figures(seconds)
-        tested = _FileTest(given, self.work.model, self.screen) if given.test else None
-        figures |= tested.figures if tested else {}
-        self._report(figures)
-        if given.plot:
-            trials, mistakes = zip(*self.work.points, strict=True)
-            plots.plot_error(trials, mistakes, given.plot, subtitle=str(self.work.model.learner))
-        if given.json:
-            outputs.write_json(figures, given.json)
-        if failed is not None:
-            raise failed
-        if given.checkpoint:
-            Path(given.checkpoint).unlink(missing_ok=True)
-        refuse_too_many(given, self.work.rows, assert_stream.refusals)
-        if tested:
-            tested.refuse_too_many()
+        work, figures = self.work, self._figures()
+        show_refusals(self.screen, self.stream.refusals)
+        model, messages = StreamFile(model=work.model), self._messages(figures)
+        _finish(
+            self.arguments, self.screen, LearningResult(model, figures, work.rows, messages, self.output, work.points)
+        )
 
-    def _figures(self, seconds: float) -> dict[str, Any]:
-        first, model = self.work.passes[0], self.work.model
-        assert self.stream is not None
+    def _figures(self) -> dict[str, Any]:
+        work, given, seconds = self.work, self.arguments, time.perf_counter() - self.started
+        first, model = work.passes[0], work.model
         figures: dict[str, Any] = {
             "learner": str(model.learner),
             "scale": model.scaling.in_effect,
@@ -503,77 +618,51 @@ class _LearnJob:
         }
         if self.runs.long:
             figures["mean_run"] = self.runs.rows / self.runs.runs
-        if self.arguments.passes > 1:
-            figures["passes"] = [
-                {"trials": p.trials, "mistakes": p.mistakes, "error": p.error} for p in self.work.passes
-            ]
-        if self.arguments.holdout:
-            last = len(self.work.passes)
-            figures["holdout_error"] = self.work.passes[(self.kept_pass or last) - 1].held_out_error
-            if self.arguments.passes > 1:
-                figures["kept_pass"] = self.kept_pass or last
+        if given.passes > 1:
+            figures["passes"] = [{"trials": p.trials, "mistakes": p.mistakes, "error": p.error} for p in work.passes]
+        if given.holdout:
+            kept = self.kept_pass or len(work.passes)
+            figures["holdout_error"] = work.passes[kept - 1].held_out_error
+            if given.passes > 1:
+                figures["kept_pass"] = kept
         return figures
 
-    def _report(self, figures: dict[str, Any]) -> None:
+    def _messages(self, figures: dict[str, Any]) -> list[str]:
+        """Return messages about the data and the result."""
         from linmax.cli.models import decided_text
+        from linmax.io.schema import MISSING
 
-        error = figures["progressive_error"]
-        told = "no labels" if error is None else f"progressive error {error:.4f}"
-        scaled = "" if figures["scale"] == "none" else f", scaled: {figures['scale']}"  # pools scale by themselves
-        self.screen.print(
-            f"{figures['learner']}: {told}, {_many(figures['mistakes'], 'mistake')} in "
-            f"{_many(figures['trials'], 'trial')}; {_many(figures['classes'], 'class', 'classes')}, "
-            f"{_many(figures['features'], 'attribute')}{scaled}; {figures['seconds']:.1f} s",
-            soft_wrap=True,
-        )
+        found, runs, model = list(self.stream.remarks()), self.runs, self.work.model
+        if self.heaviest > model.heaviest:
+            most = f"{model.heaviest:g}"
+            found.append(f"Weights beyond {most} count as {most} for this learner; the largest is {self.heaviest:g}.")
         if figures["decided"]:
-            told = decided_text(figures["decided"])
+            text = decided_text(figures["decided"])
             by_data = figures["decided"]["decided by"] == "the data"
-            overruled = "; auto(dense) or auto(sparse) overrules that." if by_data else "."
-            self.screen.print(f"{told[0].upper()}{told[1:]}{overruled}", soft_wrap=True)
-        if told := _sorted_warning(self.runs):
-            self.screen.print(told, soft_wrap=True)
-        if figures["unlabelled"]:
-            were = "was" if figures["unlabelled"] == 1 else "were"
-            self.screen.print(f"{_many(figures['unlabelled'], 'line')} without a label {were} predicted only.")
-        if figures["classes"] == 1 and figures["trials"]:
-            only = self.work.model.classes[0]
-            self.screen.print(
-                f"All labels are {only!r}: there is nothing to tell apart. A classifier requires two classes or more; "
-                "check the label (--label), or add rows of other classes.",
-                soft_wrap=True,
-                markup=False,
+            end = "; auto(dense) or auto(sparse) overrules that." if by_data else "."
+            found.append(f"{text[0].upper()}{text[1:]}{end}")
+        if runs.long:
+            found.append(
+                f"Warning: the rows look sorted by class: the same label comes {runs.rows / runs.runs:,.0f} times in a "
+                f"row on average ({runs.rows / runs.expected:,.1f} in random order), so the progressive error says "
+                "little about other rows; try --shuffle"
             )
-        if told := _like_missing(self.work.model.classes):
-            self.screen.print(told, soft_wrap=True, markup=False)
-        for name, what in [("holdout_error", "error on the lines held out"), ("test_error", "test error")]:
-            if figures.get(name) is not None:
-                self.screen.print(f"{what} {figures[name]:.4f}")
-
-
-def _like_missing(classes: list[str]) -> str:
-    """What to say of classes called like something that is missing; "" if there are none."""
-    from linmax.io.schema import MISSING
-
-    found = [name for name in classes if name.lower() in MISSING]
-    return f"Labels such as {found[0]!r} are a class; leave a label that is missing empty." if found else ""
-
-
-def _many(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+        if figures["classes"] == 1 and figures["trials"]:
+            found.append(
+                f"All labels are {model.classes[0]!r}: there is nothing to learn. A classifier requires two "
+                "classes or more; check the label (--label), or add rows of other classes."
+            )
+        missing = next((name for name in model.classes if name.lower() in MISSING), None)
+        if missing is not None:
+            found.append(f"Labels such as {missing!r} are a class; leave a label that is missing empty.")
+        return found
 
 
 class _Live:
     """The table, with rows at doubling intervals, and on a terminal a line that changes."""
 
-    HEAD = ("error", "since last", "trials", "label", "predicted", "attributes")
-    WIDTHS = (7, 10, 11, 15, 15, 10)
-    GAP = 2
-    LEAST = 4  # characters of a label
-
     def __init__(self, job: _LearnJob) -> None:
         self.job = job
-        self.quiet = job.arguments.quiet
         self.status: Any = None
         self.headed = False
         self.shown = 0.0
@@ -584,47 +673,36 @@ class _Live:
         return self
 
     def begin(self) -> None:
-        """A pass begins: show activity."""
-        screen = self.job.screen
+        """Begin a pass: show activity."""
         self.before, self.first = (0, 0, 0.0), (0.0, 0.0)
-        if not self.quiet and self.status is None:
+        if not self.job.arguments.quiet and self.status is None:
             self.job.work.watch = self.milestone
-            if screen.is_terminal:
-                self.status = screen.status("reading")
+            if self.job.screen.is_terminal:
+                self.status = self.job.screen.status("reading")
                 self.status.start()
 
     def __exit__(self, *_: object) -> None:
         if self.status is not None:
             self.status.stop()
 
-    def _line(self, *cells: str) -> None:
-        from rich.markup import escape
-
-        shown = (_fitted(cell, width) for cell, width in zip(cells, self.widths, strict=False))
-        self.job.screen.print(escape((" " * self.GAP).join(shown)), soft_wrap=True)
-
-    @cached_property
-    def widths(self) -> list[int]:
-        """The widths of the columns that fit the screen: labels are cut, and on a narrow one the last columns go."""
-        widths, screen = list(self.WIDTHS), self.job.screen
-        room = screen.width if screen.is_terminal else sum(widths) + self.GAP * len(widths)
-        while len(widths) > 3 and sum(widths) + self.GAP * (len(widths) - 1) > room:
-            label = widths[3:5]
-            if label and max(label) > self.LEAST:
-                for place in range(3, 3 + len(label)):
-                    widths[place] -= 1
-            else:
-                widths.pop()
-        return widths
+    def _print(self, *cells: str) -> None:
+        """Print a row; long labels are cut, and on a narrow terminal the last columns."""
+        pairs = zip(cells, WIDTHS, strict=True)
+        text = "  ".join(
+            (cell if len(cell) <= width else f"{cell[: width - 1]}…").rjust(width) for cell, width in pairs
+        )
+        screen = self.job.screen
+        screen.print(text, markup=False, no_wrap=True, overflow="crop", soft_wrap=not screen.is_terminal)
 
     def milestone(self, made: Milestone) -> None:
-        """One row of the table."""
+        """Print one row of the table."""
         if not self.headed:
-            self._line(*self.HEAD)
+            self._print(*HEADINGS)
             self.headed = True
         error, since = made.mistakes / made.trials, made.since_mistakes / made.since_trials
-        cells = (f"{error:.4f}", f"{since:.4f}", f"{made.trials:,}", made.label, made.predicted, f"{made.features:,}")
-        self._line(*cells)
+        self._print(
+            f"{error:.4f}", f"{since:.4f}", f"{made.trials:,}", made.label, made.predicted, f"{made.features:,}"
+        )
 
     def show(self, batch: Batch) -> None:
         """Update the line, but not too often."""
@@ -634,193 +712,17 @@ class _Live:
         job, counts = self.job, self.job.work.counts
         trials, mistakes, then = self.before
         recent = (counts.mistakes - mistakes) / max(1, counts.trials - trials)
-        speed = (counts.trials - trials) / (now - then) if then else 0.0
         parts = [f"pass {len(job.work.passes)} of {job.arguments.passes}"] if job.arguments.passes > 1 else []
         parts += [f"{counts.trials:,} trials", f"error {counts.error or 0.0:.4f}, recently {recent:.4f}"]
         if then:
-            parts.append(f"{speed:,.0f} a second")
+            parts.append(f"{(counts.trials - trials) / (now - then):,.0f} a second")
             if batch.done and batch.done > self.first[0]:
                 left = (now - self.first[1]) * (1.0 - batch.done) / (batch.done - self.first[0])
                 parts.append(f"{left:.0f} s left")
         else:
             self.first = (batch.done or 0.0, now)
         parts += [f"{len(job.work.model.classes):,} classes", f"{job.work.model.features:,} attributes"]
-        while len("  ".join(parts)) > job.screen.width - 3:  # beside the spinner
+        while len("  ".join(parts)) > job.screen.width - 3:  # next to the spinner
             parts.pop()
         self.status.update("  ".join(parts))
         self.shown, self.before = now, (counts.trials, counts.mistakes, now)
-
-
-def _fitted(text: str, width: int) -> str:
-    return (text if len(text) <= width else text[: width - 1] + "…").rjust(width)
-
-
-def _write_readable(model: StreamModel, path: str) -> int:
-    """Write attribute, class and weight, tab-separated, wherever the weight is not 0; returns the number of weights.
-
-    The file is moved into place when it is complete. A learner without weights of its own raises ValueError.
-    """
-    weights = model.weights
-    names, classes, table = model.attributes, model.classes, weights.arrays.attributes
-    from linmax.util.files import replacing
-
-    count, thresholds = 0, dict(weights["thresholds"])
-    with replacing(path, text=True) as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(["attribute", "class", "weight"])
-        for name, weight in thresholds.items():
-            writer.writerow(["(threshold)", name, repr(float(weight))])
-        for name, row in zip(names, table, strict=True):
-            some = [[name, classes[c], repr(float(row[c]))] for c in row.nonzero()[0].tolist()]
-            writer.writerows(some)
-            count += len(some)
-    return count + len(thresholds)
-
-
-class _FileTest:
-    """The error on a file that is not learned from."""
-
-    def __init__(self, arguments: argparse.Namespace, model: StreamModel, screen: Console) -> None:
-        self.arguments, self.screen = arguments, screen
-        self.rows = 0
-        self.refusals: Refusals | None = None
-        self.figures = self._run(model)
-
-    def _run(self, model: StreamModel) -> dict[str, Any]:
-        from linmax.cli.models import Strangeness
-        from linmax.models.streams import stream
-
-        trials, mistakes, strange = 0, 0, Strangeness(list(model.classes))
-        rows = stream(self.arguments.test, model=model, grow=False, **reading_options(self.arguments))
-        for batch in rows:
-            known = batch.codes >= 0
-            wrong = model.judge(model.scaled(batch, learn=False)) != batch.codes
-            trials, mistakes = trials + int(known.sum()), mistakes + int((wrong & known).sum())
-            self.rows += len(batch)
-            strange.add(batch)
-        self.refusals = rows.refusals
-        show_refusals(self.screen, rows.refusals)
-        for message in strange.messages():
-            self.screen.print(message, soft_wrap=True, markup=False)
-        if not trials:
-            raise ValueError(f"{self.arguments.test}: there is no line with a label")
-        return {"test_trials": trials, "test_error": mistakes / trials, "test_refused": rows.refusals.total}
-
-    def refuse_too_many(self) -> None:
-        """Raise if more lines of the file could not be read than may be."""
-        if self.refusals is not None:
-            refuse_too_many(self.arguments, self.rows, self.refusals)
-
-
-# Options of `linmax learn` that mean nothing here, and the values that they have when they are not given.
-OTHER_OPTIONS = (
-    "scale hash_bits memory passes holdout checkpoint plot format weight ignore categorical text ngrams pairs "
-    "cluster no_thresholds"
-)
-COUNTED_FIGURES = ("mistake", "trial", "rater", "voter")
-NOT_GIVEN = (None, "", False, 0, 1, "auto")
-
-
-def _learn_candidates(arguments: argparse.Namespace) -> None:
-    """Learn; show the result; save the requested files."""
-    from rich.console import Console
-
-    from linmax.cli.models import CandidateTrials
-    from linmax.models.online import Learner
-    from linmax.util.files import replacing
-    from linmax.util.outputs import check_output, write_json
-
-    for name in OTHER_OPTIONS.split():
-        if getattr(arguments, name) not in NOT_GIVEN:
-            raise ValueError(f"--{name.replace('_', '-')} does not go with --candidates; leave it out")
-    refused_share(arguments)
-    for path in [arguments.json, arguments.model, arguments.predictions]:
-        if path not in (None, STANDARD):
-            check_output(path)
-    learner = Learner.load(arguments.start) if arguments.start else Learner(arguments.learner)
-    begun = time.perf_counter()
-    counts = _Counts()
-    trials = CandidateTrials(arguments)
-    refusals = trials.refusals
-    trials.play(arguments.data, partial(_learn, learner, counts))
-    if not counts.predicted:
-        raise ValueError(nothing_read(arguments.data, refusals))
-    figures: dict[str, Any] = {
-        "learner": str(learner.learner),
-        "trials": learner.trials,
-        "mistakes": learner.mistakes,
-        "progressive_error": learner.mistakes / learner.trials if learner.trials else None,
-        "raters": len(learner.raters),
-        "voters": len(learner.voters),
-        "unlabelled": counts.unlabelled,
-        "seconds": time.perf_counter() - begun,
-    }
-    played = len(counts.predicted)
-    if arguments.test:
-        test = _Counts()
-        trials.play([arguments.test], partial(_predict, learner, test))
-        if not test.labelled:
-            raise ValueError(f"{arguments.test}: there is no trial with a label")
-        played += len(test.predicted)
-        figures |= {"test_trials": test.labelled, "test_error": test.wrong / test.labelled}
-    if arguments.model:
-        learner.save(arguments.model)
-    if arguments.predictions:
-        text = "\n".join([*counts.predicted, ""])
-        if arguments.predictions == STANDARD:
-            print(text, end="")
-        else:
-            with replacing(arguments.predictions) as file:
-                file.write(text.encode())
-    if arguments.json:
-        write_json(figures | {"refused": refusals.total}, arguments.json)
-    if STANDARD not in (arguments.json, arguments.predictions):
-        _report_candidates(arguments, figures)
-    show_refusals(Console(stderr=True, highlight=False), refusals)
-    refuse_too_many(arguments, played, refusals)
-
-
-@dataclass
-class _Counts:
-    """What came of trials."""
-
-    predicted: list[str] = field(default_factory=list)
-    labelled: int = 0
-    wrong: int = 0
-    unlabelled: int = 0
-
-    def add(self, trial: ChoiceLine, answer: object) -> None:
-        """Count one of them."""
-        self.predicted.append(str(answer))
-        self.unlabelled += trial.label is None and trial.wrong is None
-        self.labelled += trial.label is not None
-        self.wrong += trial.label is not None and answer != trial.label
-
-
-def _learn(learner: Learner, counts: _Counts, trial: ChoiceLine) -> None:
-    if trial.label is not None:
-        counts.add(trial, learner.learn(label=trial.label, **trial.given))
-    elif trial.wrong is not None:
-        counts.add(trial, learner.learn(wrong=trial.wrong, **trial.given))
-    else:
-        _predict(learner, counts, trial)
-
-
-def _predict(learner: Learner, counts: _Counts, trial: ChoiceLine) -> None:
-    counts.add(trial, learner.predict(**trial.given))
-
-
-def _report_candidates(arguments: argparse.Namespace, figures: dict[str, Any]) -> None:
-    screen, error = console(arguments), figures["progressive_error"]
-    told = "no labels" if error is None else f"progressive error {error:.4f}"
-    mistakes, trials, raters, voters = (counted(figures[f"{what}s"], what) for what in COUNTED_FIGURES)
-    screen.print(
-        f"{figures['learner']}: {told}, {mistakes} in {trials} with candidates; {raters}, {voters}; "
-        f"{figures['seconds']:.1f} s",
-        soft_wrap=True,
-    )
-    if figures["unlabelled"]:
-        were = "was" if figures["unlabelled"] == 1 else "were"
-        screen.print(f"{counted(figures['unlabelled'], 'trial')} without a label {were} predicted only.")
-    if "test_error" in figures:
-        screen.print(f"test error {figures['test_error']:.4f}")

@@ -9,36 +9,31 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from linmax.cli.predictions import Answers, OutputOptions
-from linmax.cli.reading import counted, listed, reading_options, shown_name, some
-from linmax.cli.votes import (
-    VOTES_SHOWN,
-    Columns,
-    as_ballots,
-    in_places,
-    leave_out,
-    match,
-    of_strange_votes,
-    table_of,
-)
+import numpy as np
+
+from linmax.cli.options import listed, reading_options
+from linmax.cli.predictions import Answers, OutputOptions, PredictionCounts
+from linmax.cli.report import counted, no_labels, nothing_read
+from linmax.cli.votes import VOTES_SHOWN, side_names, votes_for
+from linmax.io.options import Refusals
+from linmax.util import files
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from linmax.io.choices import ChoiceLine
     from linmax.models.fusion import OnLineFusion
     from linmax.models.model import Model
     from linmax.models.online import Learner
-    from linmax.models.streams import Batch, Stream
+    from linmax.models.streams import Batch, Stream, StreamModel
 
-__all__ = ["CandidateTrials", "ModelFile", "RowPart", "Strangeness", "decided_text", "members_of", "open_model"]
+__all__ = ["CandidatesFile", "ModelFile", "RowPart", "StreamFile", "decided_text", "members_of", "open_model"]
 
 CLASSES_SHOWN = 5
+WEIGHT_PARTS = ("voters", "raters", "thresholds")
 
 
 @dataclass
@@ -52,46 +47,54 @@ class RowPart:
 
 
 def open_model(path: str) -> ModelFile:
-    """Open a file that linmax saved; a damaged file, or one of another program, is refused by name."""
-    from linmax.util.files import kind_of
-
-    kind = kind_of(path)
+    """Open a file that linmax saved; raise ValueError for a damaged file, or one of another program."""
+    kind = files.kind_of(path)
     return MODEL_FILES.get(kind, ModelFile)(path, kind)
 
 
 class ModelFile:
-    """Any file that linmax saved. Kinds that predict have their own class."""
+    """Any file that linmax saved, or the model of one. Kinds that predict have their own class."""
 
-    def __init__(self, path: str, kind: str) -> None:
-        from linmax.io.options import Refusals
-
-        self.path, self.kind, self.refusals = path, kind, Refusals()
+    def __init__(self, path: str = "", kind: str = "", model: Any = None) -> None:
+        self.path, self.kind, self.model = path, kind, model
+        self.refusals = Refusals()
         self.found: list[str] = []  # remarks on the data so far
 
     def check(self, arguments: argparse.Namespace, wanted: OutputOptions, form: str) -> None:  # noqa: ARG002
-        """Raise ValueError if this model cannot predict as the options ask."""
+        """Load the model; raise ValueError if it cannot predict as the options ask."""
         raise ValueError(f"{self.path} holds a {self.kind!r}; linmax predict requires a model of linmax learn or fuse")
 
-    def read(self, arguments: argparse.Namespace) -> Iterator[RowPart]:
-        """Yield the rows of the data files of a command; unreadable lines are counted in ``refusals``."""
+    def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
+        """Yield the rows of data files; unreadable lines are counted in ``refusals``."""
         raise NotImplementedError
 
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers | None:
         """Return the answers for some rows; None if they are refused."""
         raise NotImplementedError
 
-    def nothing(self, wanted: OutputOptions) -> Answers:
+    def nothing(self, wanted: OutputOptions) -> Answers:  # noqa: ARG002
         """Return the answers for no rows, which name the columns of the output."""
-        raise NotImplementedError
+        return Answers([], None, [], None, [])
 
     def remarks(self) -> list[str]:
         """Return remarks on the data that were read."""
         return list(dict.fromkeys(self.found))
 
-    def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:  # noqa: ARG002
-        """Return what the file holds: its plain data, and the shapes of its arrays."""
-        from linmax.util import files
+    def test(self, arguments: argparse.Namespace) -> PredictionCounts:
+        """Predict the labeled rows of ``--test``."""
+        counts, paths = PredictionCounts(), [arguments.test]
+        for part in self.read(arguments, paths):
+            answers = self.predict(part, OutputOptions())
+            if answers is not None:
+                counts.add(part.labels, answers.predicted)
+        if not counts.lines:
+            raise ValueError(nothing_read(paths, self.refusals))
+        if not counts.labelled:
+            raise ValueError(no_labels(paths, counts.lines, ()))
+        return counts
 
+    def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:  # noqa: ARG002
+        """Return the plain data in the file, and the shapes of its arrays."""
         description, arrays = files.read(self.path, self.kind)
         shapes = {name: list(array.shape) for name, array in sorted(arrays.items())}
         return {"kind": self.kind, **description, "arrays": shapes}
@@ -100,28 +103,36 @@ class ModelFile:
 class StreamFile(ModelFile):
     """A model of ``linmax learn``, or a checkpoint of one."""
 
+    model: StreamModel
     rows: Stream | None = None  # the data, once they are read
 
     def check(self, arguments: argparse.Namespace, wanted: OutputOptions, form: str) -> None:  # noqa: ARG002
         """Refuse checkpoints, and sets of classes."""
+        from linmax.models.streams import StreamModel
+
         if self.kind == "stream checkpoint":
             raise ValueError(f"{self.path} holds a {self.kind!r}, not a 'stream model'; pass the file of learn --model")
         if wanted.coverage is not None:
-            raise ValueError(f"--sets needs a fusion, saved by linmax fuse; {arguments.model} is none: leave it out")
+            raise ValueError(f"--sets needs a fusion, saved by linmax fuse; {self.path} is none: leave it out")
+        self.model = StreamModel.load(self.path)
 
-    def read(self, arguments: argparse.Namespace) -> Iterator[RowPart]:
+    def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
         """Read as the data were read that the model learned from."""
-        from linmax.models.streams import StreamModel, stream
+        from linmax.models.streams import stream
 
-        self.model, data = StreamModel.load(self.path), arguments.data
-        source = data[0] if len(data) == 1 else [Path(name) for name in data]
-        options = reading_options(arguments)
-        self.rows = stream(source, model=self.model, grow=False, id=arguments.id, **options)
-        self.refusals, self.strange = self.rows.refusals, Strangeness(self.model.classes)
-        for batch in self.rows:
-            self.strange.add(batch)
-            names = [*batch.classes, None]
-            yield RowPart(batch.lines.tolist(), [names[code] for code in batch.codes.tolist()], batch.tags, batch)
+        source = paths[0] if len(paths) == 1 else [Path(name) for name in paths]
+        options = reading_options(arguments) | {"id": getattr(arguments, "id", None)}
+        self.rows = stream(source, model=self.model, grow=False, **options)
+        self.strangers = Strangers(list(self.model.classes))
+        try:
+            for batch in self.rows:
+                self.refusals = self.rows.refusals
+                self.strangers.add(batch)
+                names = [*batch.classes, None]
+                labels = [names[code] for code in batch.codes.tolist()]
+                yield RowPart(batch.lines.tolist(), labels, batch.tags, batch)
+        finally:
+            self.refusals = self.rows.refusals
 
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers:
         """Return classes, and scores or probabilities if wanted."""
@@ -137,19 +148,16 @@ class StreamFile(ModelFile):
 
     def nothing(self, wanted: OutputOptions) -> Answers:
         """Return no rows of all classes."""
-        import numpy as np
-
         classes = self.model.classes
         return Answers([], None, [], None if wanted.what == "labels" else np.zeros((0, len(classes))), classes)
 
     def remarks(self) -> list[str]:
         """Return remarks of the reader, and on names and labels that the model has not learned."""
-        return [] if self.rows is None else [*self.rows.remarks(), *self.strange.messages()]
+        return [] if self.rows is None else [*self.rows.remarks(), *self.strangers.messages()]
 
     def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:
         """Return counts, members and the largest weights of each class."""
         from linmax.models.streams import StreamModel
-        from linmax.util import files
 
         description, arrays = files.read(self.path, self.kind)
         figures: dict[str, Any] = {"kind": self.kind}
@@ -171,16 +179,14 @@ class StreamFile(ModelFile):
             weights = model.weights
         except ValueError as error:  # a combination
             return figures | {"weights": str(error)}
-        table = weights.arrays.attributes
-        columns = {name: table[:, c] for c, name in enumerate(model.classes)}
-        return figures | {
-            "thresholds": weights["thresholds"] or None,
-            "weights": _largest_by_class(columns, model.attributes, arguments),
-        }
+        largest = _largest_weights(weights.arrays.attributes, model.attributes, model.classes, arguments)
+        return figures | {"thresholds": weights["thresholds"] or None, "weights": largest}
 
 
 class CandidatesFile(ModelFile):
     """A learner, as ``linmax learn --candidates`` and `linmax.Learner` save it."""
+
+    model: Learner
 
     def check(self, arguments: argparse.Namespace, wanted: OutputOptions, form: str) -> None:
         """Refuse options that candidates do not have, and learners of fixed classes."""
@@ -193,40 +199,62 @@ class CandidatesFile(ModelFile):
         for option in ("format", "id"):
             if getattr(arguments, option) is not None:
                 raise ValueError(f"--{option} does not go with a model that chooses among candidates; leave it out")
-        self.learner: Learner = Learner.load(self.path)
-        if self.learner.trials and not self.learner.takes_candidates:
+        self.model = Learner.load(self.path)
+        if self.model.trials and not self.model.takes_candidates:
             raise ValueError(
                 f"{self.path} holds a 'learner' of classes, not of candidates: linmax predict takes models of linmax "
                 "learn and fuse; load it with linmax.load"
             )
 
-    def read(self, arguments: argparse.Namespace) -> Iterator[RowPart]:
+    def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
         """Read JSON lines, or Vowpal Wabbit's blocks of lines, trial by trial."""
-        self.trials = CandidateTrials(arguments)
-        self.refusals = self.trials.refusals
-        for trial in self.trials.read(arguments.data):
-            yield RowPart([trial.line], [None if trial.label is None else str(trial.label)], None, trial)
+        from linmax.io.choices import read_choices
+        from linmax.io.sources import Source
+
+        self._strict = arguments.strict
+        for path in paths:
+            source = Source.of(path)
+            self._name = source.name
+            try:
+                for trial in read_choices(source.lines(), arguments.label or "label", self._refuse):
+                    label = None if trial.label is None else str(trial.label)
+                    yield RowPart([trial.line], [label], None, trial)
+            finally:
+                source.close()
+
+    def _refuse(self, line: int, reason: str) -> None:
+        """Count a trial that cannot be played, or raise for the first one with ``--strict``."""
+        if self._strict:
+            raise ValueError(f"{self._name}, line {line}: {reason}")
+        self.refusals.add(self._name, line, "no trial with candidates", reason)
+
+    def learn(self, part: RowPart) -> Answers | None:
+        """Learn one trial; return what was predicted before, or None if it is refused."""
+        trial: ChoiceLine = part.data
+        if trial.label is None and trial.wrong is None:
+            return self.predict(part, OutputOptions())
+        known = {"label": trial.label} if trial.label is not None else {"wrong": trial.wrong}
+        try:
+            answer = self.model.learn(**known, **trial.given)
+        except (TypeError, ValueError) as error:
+            self._refuse(trial.line, str(error))
+            return None
+        return Answers(part.lines, None, [str(answer)], None, [])
 
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers | None:
         """Return the winner of one trial, and the numbers or the set that are wanted."""
-        import numpy as np
-
-        learner, given = self.learner, part.data.given
+        learner, given, table, classes, sets = self.model, part.data.given, None, list[str](), None
         try:
-            rated = (learner.predict_proba if wanted.what == "probabilities" else learner.scores)(**given)
             answer = learner.predict(**given, reject=wanted.reject)
-            sets = None
+            if wanted.what != "labels":
+                rated = (learner.predict_proba if wanted.what == "probabilities" else learner.scores)(**given)
+                table, classes = np.array([list(rated.values())]), list(map(str, rated))
             if wanted.coverage is not None:
                 sets = [list(map(str, learner.predict_set(**given, coverage=wanted.coverage)))]
         except (TypeError, ValueError) as error:
-            self.trials.refuse(part.data.line, str(error))
+            self._refuse(part.data.line, str(error))
             return None
-        table = None if wanted.what == "labels" else np.array([list(rated.values())])
-        return Answers(part.lines, None, ["" if answer is None else str(answer)], table, list(map(str, rated)), sets)
-
-    def nothing(self, wanted: OutputOptions) -> Answers:  # noqa: ARG002
-        """Return no rows; candidates have no columns."""
-        return Answers([], None, [], None, [])
+        return Answers(part.lines, None, ["" if answer is None else str(answer)], table, classes, sets)
 
     def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:
         """Return counts, members and weights."""
@@ -249,52 +277,53 @@ class CandidatesFile(ModelFile):
             weights = learner.weights
         except ValueError as error:  # a combination
             return figures | {"weights": str(error)}
-        rows = [list(row.values()) for row in weights["attributes"].values()]
-        columns = {str(name): [row[place] for row in rows] for place, name in enumerate(learner.classes)}
         parts = {part: {str(name): weight for name, weight in weights[part].items()} for part in WEIGHT_PARTS}
-        return figures | parts | {
-            "weights": _largest_by_class(columns, list(map(str, weights["attributes"])), arguments)
-        }  # fmt: skip
-
-
-WEIGHT_PARTS = ("voters", "raters", "thresholds")
+        names, classes = list(map(str, weights["attributes"])), list(map(str, learner.classes))
+        table = np.array([list(row.values()) for row in weights["attributes"].values()]).reshape(
+            len(names), len(classes)
+        )
+        return figures | parts | {"weights": _largest_weights(table, names, classes, arguments)}
 
 
 class FusionFile(ModelFile):
     """A fusion of votes or scores."""
 
+    model: OnLineFusion
+
     def check(self, arguments: argparse.Namespace, wanted: OutputOptions, form: str) -> None:  # noqa: ARG002
         """Load the fusion, which answers with everything."""
         from linmax.models.fusion import OnLineFusion
 
-        self.fusion: OnLineFusion = OnLineFusion.load(self.path)
+        self.model = OnLineFusion.load(self.path)
 
-    def read(self, arguments: argparse.Namespace) -> Iterator[RowPart]:
+    def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
         """Read whole tables; columns that are not voters are left out."""
-        import numpy as np
-
-        fusion = self.fusion
-        for path in arguments.data:
-            needed = [name for name in (arguments.id, arguments.label) if name]
-            table = table_of(arguments, path, needed, [*fusion.voters_, *_sides(fusion)])
-            columns, rows = table.columns, len(table.lines)
-            self.refusals.join(table.refusals)
-            tags = None if not arguments.id else ["" if cell is None else str(cell) for cell in columns[arguments.id]]
-            labels = columns.pop(arguments.label) if arguments.label else [None] * rows
+        for path in paths:
             with _caught(self.found):
-                votes = self._votes(shown_name(path), columns, np.arange(rows))
-            named = [None if label is None else str(label) for label in labels]
-            part = RowPart(table.lines, named, tags, votes)
-            self._name = shown_name(path)
-            yield part
+                table = votes_for(self.model, arguments, path)
+            self.refusals.join(table.refusals)
+            self.found += table.remarks
+            labels = [None if label is None else str(label) for label in table.labels]
+            self._name = table.name
+            yield RowPart(table.lines, labels, table.tags, table.rows(np.arange(len(table.lines))))
 
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers:
         """Return classes, and numbers or sets if wanted."""
+        fusion, votes, table, sets = self.model, part.data, None, None
         with _caught(self.found):
-            answers = wanted.answers(self.fusion, part.data, part.lines, part.tags)
-        self.found += _new_answers(self.fusion, answers.predicted, self._name)
-        self._last = answers
-        return answers
+            if wanted.what == "probabilities":
+                table = fusion.predict_proba(votes)
+            elif wanted.what == "scores":
+                table = fusion.decision_function(votes)
+                if table.ndim == 1:  # of two classes
+                    table = np.column_stack([np.zeros(len(table)), table])
+            predicted = ["" if name is None else str(name) for name in fusion.predict(votes, reject=wanted.reject)]
+            if wanted.coverage is not None:
+                sets = [list(map(str, found)) for found in fusion.predict_set(votes, wanted.coverage)]
+        names = list(map(str, fusion.classes_.tolist()))
+        self._remark_new(predicted, names)
+        self._last = Answers(part.lines, part.tags, predicted, table, names, sets)
+        return self._last
 
     def nothing(self, wanted: OutputOptions) -> Answers:  # noqa: ARG002
         """Return the last answers, which have the columns."""
@@ -305,61 +334,33 @@ class FusionFile(ModelFile):
         from linmax.models.fusion import OnLineFusion
 
         fusion = OnLineFusion.load(self.path)
-        model, by = fusion.model, fusion.by
+        model = fusion.model
         beta, guess = model.calibration
-        judged = model.reliability is not None  # before that, it is chance
         return {
             "kind": self.kind,
             "learner": str(model.learner),
             "trials": model.trials,
             "mistakes": model.mistakes,
             "classes": [str(name) for name in fusion.classes_.tolist()],
-            "by": [] if by is None else [str(by)] if isinstance(by, (str, int)) else list(by),
+            "by": side_names(fusion),
             "normalizations": fusion.normalizations,
             "members": members_of(model),
-            "calibration": {"sharpness": beta, "guess rate": guess} if judged else {},
+            # before there is a reliability the calibration is chance
+            "calibration": {} if model.reliability is None else {"sharpness": beta, "guess rate": guess},
             "report": fusion.report(),
         }
 
-    def _votes(self, name: str, columns: Columns, rows: np.ndarray) -> Any:
-        """The votes or scores of the voters that the fusion knows, and its side columns."""
-        fusion, by = self.fusion, _sides(self.fusion)
-        for side in by:
-            if side not in columns:
-                raise ValueError(f"{name} has no column {side!r}, by which the fusion was learned; add it")
-        known = set(fusion.voters_)
-        voters = {column: cells for column, cells in columns.items() if column in known and column not in by}
-        raters = {column: cells for column, cells in columns.items() if column.rpartition(":")[0] in known}
-        present = set(voters) | {column.rpartition(":")[0] for column in raters}
-        if not present:
-            raise ValueError(
-                f"{name} has no column of a voter of the fusion, such as {fusion.voters_[0]!r}; it has "
-                f"{', '.join(columns)}"
+    def _remark_new(self, predicted: Sequence[str], known: Sequence[str]) -> None:
+        """Remark on answers that were never seen in learning."""
+        counts = Counter(predicted)
+        for name in ["", *known]:
+            counts.pop(name, None)
+        if counts:
+            shown = ", ".join(f"{answer!r} ({often:,d})" for answer, often in counts.most_common(VOTES_SHOWN))
+            self.found.append(
+                f"{self._name}: {counted(counts.total(), 'row')} answered with a class that the fusion had never met: "
+                f"{shown}; if it means no answer, leave these votes empty"
             )
-        absent = [voter for voter in fusion.voters_ if voter not in present]
-        if absent:
-            self.found.append(f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {some(absent)}")
-        from linmax.data.score_columns import rated_columns
-
-        scored = rated_columns(name, raters) if raters and not voters else None
-        if scored is not None:
-            return in_places(scored, fusion.classes_.tolist(), name)
-        return as_ballots(self._known_votes(name, voters), {side: columns[side] for side in by}, rows)
-
-    def _known_votes(self, name: str, voters: Columns) -> Columns:
-        """The votes as the fusion takes them; those that name no class are remarked on."""
-        from linmax.data.blocks import silent_votes
-
-        fusion = self.fusion
-        classes = fusion.classes_.tolist()
-        remarks = match(voters, classes)
-        named = {vote for votes in voters.values() for vote in votes if vote is not None}
-        silent = named.difference(classes)
-        if fusion.classes is None:  # others may be right
-            silent &= set(silent_votes(fusion.abstain))
-        remarks += of_strange_votes(leave_out(voters, named - silent), classes, "no class of the fusion")
-        self.found += [f"{name}: {remark}" for remark in remarks]
-        return voters
 
 
 MODEL_FILES: dict[str, type[ModelFile]] = {
@@ -386,66 +387,11 @@ class _caught(warnings.catch_warnings):
         self.messages += [str(warning.message) for warning in self.log or ()]
 
 
-def _sides(fusion: OnLineFusion) -> list[str]:
-    return [] if fusion.by is None else [fusion.by] if isinstance(fusion.by, str) else [str(side) for side in fusion.by]
-
-
-def _new_answers(fusion: OnLineFusion, predicted: Sequence[str], name: str) -> list[str]:
-    """A remark on answers that were never seen in learning, if there are any."""
-    counts = Counter(predicted)
-    for known in ["", *map(str, fusion.classes_.tolist())]:
-        counts.pop(known, None)
-    if not counts:
-        return []
-    shown = ", ".join(f"{answer!r} ({often:,d})" for answer, often in counts.most_common(VOTES_SHOWN))
-    return [
-        f"{name}: {counted(counts.total(), 'row')} answered with a class that the fusion had never met: {shown}; if it "
-        "means no answer, leave these votes empty"
-    ]
-
-
-class CandidateTrials:
-    """Trials with candidates, read from files; those that cannot be played are counted, or end it with --strict."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        from linmax.io.options import Refusals
-
-        self.arguments, self.refusals = arguments, Refusals()
-        self._name = ""
-
-    def refuse(self, line: int, reason: str) -> None:
-        """Count a trial of the file at hand that cannot be played."""
-        if self.arguments.strict:
-            raise ValueError(f"{self._name}, line {line}: {reason}")
-        self.refusals.add(self._name, line, "no trial with candidates", reason)
-
-    def read(self, paths: Sequence[str]) -> Iterator[ChoiceLine]:
-        """Yield the trials of these files."""
-        from linmax.io.choices import read_choices
-        from linmax.io.sources import Source
-
-        for path in paths:
-            source = Source.of(path)
-            self._name = source.name
-            try:
-                yield from read_choices(source.lines(), self.arguments.label or "label", self.refuse)
-            finally:
-                source.close()
-
-    def play(self, paths: Sequence[str], play: Callable[[ChoiceLine], None]) -> None:
-        """Call a function with each trial; those for which it raises an error are refused."""
-        for trial in self.read(paths):
-            try:
-                play(trial)
-            except (TypeError, ValueError) as error:
-                self.refuse(trial.line, str(error))
-
-
 @dataclass
-class Strangeness:
+class Strangers:
     """Counts of attributes and labels that a model has not learned."""
 
-    classes: Sequence[str]
+    classes: list[str]
     known: int = 0
     unknown: int = 0
     labels: int = 0
@@ -518,17 +464,14 @@ def decided_text(decided: Mapping[str, str | int | float]) -> str:
     return f"attributes are taken for {decided['attributes are']}, as {decided['decided by']} decided{why}"
 
 
-def _largest_by_class(
-    columns: Mapping[str, Any], names: Sequence[str], arguments: argparse.Namespace
+def _largest_weights(
+    table: np.ndarray, names: Sequence[str], classes: Sequence[str], arguments: argparse.Namespace
 ) -> dict[str, dict[str, float]]:
-    """The attributes with the largest weights of each class that is wanted."""
-    import numpy as np
-
-    chosen = listed(arguments.classes)
-    found = {}
-    for name, column in columns.items():
+    """Return the attributes with the largest weights of each class that is wanted."""
+    chosen, found = listed(arguments.classes), {}
+    for place, name in enumerate(classes):
         if not chosen or name in chosen:
-            weights = np.asarray(column, float)
+            weights = np.asarray(table[:, place], float)
             order = np.argsort(-np.abs(weights), kind="stable")[: arguments.top]
             found[name] = {names[i]: float(weights[i]) for i in order.tolist() if weights[i] != 0.0}
     return found

@@ -1,4 +1,4 @@
-"""Predictions of commands: what is predicted, counted, and written as plain lines, CSV, JSON lines or Parquet."""
+"""Predictions of commands: counted, and written as plain lines, CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -9,218 +9,151 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
 from linmax.util.checks import about
 from linmax.util.files import is_special
 
-if TYPE_CHECKING:
-    from linmax.models.fusion import OnLineFusion
-    from linmax.models.streams import Batch
-
-__all__ = ["FORMS", "STANDARD", "Answers", "OutputOptions", "PredictionCounts", "Predictions", "make_form"]
+__all__ = ["FORMS", "STANDARD", "Answers", "OutputOptions", "PredictionCounts", "PredictionWriter", "ProgressiveFile"]
 
 STANDARD = "-"
 WHAT = ("labels", "scores", "probabilities")
+FORMS = ("plain", "csv", "jsonl", "parquet")
 RESERVED = ("line", "predicted", "set", *WHAT)  # names in the output that no column of ids may have
 ONE = {"scores": "score", "probabilities": "probability"}
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What is predicted for a batch: the class of each row, and scores or probabilities of the classes if wanted."""
-
-    lines: list[int]
-    tags: list[str] | None
-    predicted: list[str]
-    table: np.ndarray | None
-    classes: list[str]
-    sets: list[list[str]] | None = None  # the prediction set of each row, the likeliest class first
-
-    def best(self, row: int, count: int) -> list[tuple[str, float]]:
-        """The classes with the highest numbers."""
-        assert self.table is not None
-        order = np.argsort(-self.table[row], kind="stable")[:count]
-        return [(self.classes[place], float(self.table[row, place])) for place in order.tolist()]
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Output of a prediction: labels, scores or probabilities; the highest risk of an answer; the coverage of sets."""
 
-    what: str
+    what: str = "labels"
     reject: float | None = None
     coverage: float | None = None
 
-    def answers(self, fusion: OnLineFusion, votes: Any, lines: list[int], tags: list[str] | None = None) -> Answers:
-        """Return the answers of a fusion for these rows."""
-        table = None
-        if self.what == "probabilities":
-            table = fusion.predict_proba(votes)
-        elif self.what == "scores":
-            table = fusion.decision_function(votes)
-            if table.ndim == 1:  # of two classes
-                table = np.column_stack([np.zeros(len(table)), table])
-        predicted = fusion.predict(votes, reject=self.reject).tolist()
-        sets = None
-        if self.coverage is not None:
-            sets = [list(map(str, found)) for found in fusion.predict_set(votes, self.coverage)]
-        names = [str(name) for name in fusion.classes_.tolist()]
-        return Answers(lines, tags, ["" if name is None else str(name) for name in predicted], table, names, sets)
+
+@dataclass(frozen=True)
+class Answers:
+    """Predictions for some rows: classes ("" for no answer), and numbers and sets of classes if they are wanted."""
+
+    lines: list[int]
+    tags: list[str] | None
+    predicted: list[str]
+    table: np.ndarray | None
+    classes: list[str]
+    sets: list[list[str]] | None = None  # the prediction set of each row, the most probable class first
 
 
-class Form:
-    """Writes answers to a binary file. ``top`` is the number of classes a row, 0 for all."""
+def plain_lines(predicted: Sequence[str], tags: Sequence[str] | None) -> bytes:
+    """Return a line for each row: the class, and the tag if there is one."""
+    lines = predicted if tags is None else [f"{n} {tag}" if tag else n for n, tag in zip(predicted, tags, strict=True)]
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
-    def __init__(self, target: IO[bytes], what: str, top: int, id: str | None = None) -> None:
-        self.target, self.what, self.top, self.tagged = target, what, top, id is not None
-        self.tag = id or "tag"  # the name of the column of ids
+
+class PredictionWriter:
+    """Write answers to a binary file in one of `FORMS`.
+
+    ``top`` is the number of classes a row, 0 for all; ``id`` the column that identifies rows, if one was given.
+    """
+
+    def __init__(self, form: str, target: IO[bytes], what: str, top: int = 0, id: str | None = None) -> None:
+        if id in RESERVED and form != "plain":
+            raise ValueError(f"--id {id}: the output has a column {id!r} of its own; rename the column of the data")
+        self.target, self.what, self.top = target, what, top
+        self.tag, self.tagged = id or "tag", id is not None
         self.lost = 0  # tags for which there is no column
+        self.begun = False
+        self.parquet: Any = None
+        self.write_rows = {"plain": self._plain, "csv": self._csv, "jsonl": self._json_lines, "parquet": self._parquet}[
+            form
+        ]
 
     def write(self, answers: Answers) -> None:
-        """Write what is predicted for a batch."""
-        raise NotImplementedError
+        """Write the answers for some rows."""
+        self.write_rows(answers)
+        self.begun = True
 
-    def end(self, answers: Answers) -> None:
-        """Write what comes last; the answers for no rows tell the columns if there was no batch."""
+    def end(self, nothing: Answers) -> None:
+        """Write what comes last; the answers for no rows name the columns if there were no others."""
+        if not self.begun:
+            self.write(nothing)
+        if self.parquet is not None:
+            self.parquet.close()
 
     def _put(self, text: str) -> None:
         self.target.write(text.encode("utf-8", "surrogateescape"))
 
+    def _plain(self, answers: Answers) -> None:
+        self.target.write(plain_lines(answers.predicted, answers.tags))
 
-class Plain(Form):
-    """The class of each row, and its tag."""
-
-    def write(self, answers: Answers) -> None:
-        """One line for each row."""
-        tags = answers.tags or [""] * len(answers.lines)
-        pairs = zip(answers.predicted, tags, strict=True)
-        self._put("".join(f"{name} {tag}\n" if tag else f"{name}\n" for name, tag in pairs))
-
-
-class ColumnForm(Form):
-    """What has columns: the line, the tag, the class, and numbers."""
-
-    headed = False
-
-    def names(self, answers: Answers) -> list[str]:
-        """The names of the columns."""
-        first = ["line", *([self.tag] if self.tagged else []), "predicted", *([] if answers.sets is None else ["set"])]
-        if answers.table is None:
-            return first
-        if not self.top:
-            return [*first, *answers.classes]
-        several = range(1, min(self.top, len(answers.classes)) + 1)
-        return [*first, *(f"{what}_{i}" for i in several for what in ("class", ONE[self.what]))]
-
-    def cell(self, names: list[str]) -> str | list[str]:
-        """A prediction set in one cell: as JSON."""
-        return json.dumps(names, ensure_ascii=False)
-
-    def rows(self, answers: Answers) -> list[list[Any]]:
-        """The cells."""
-        found = []
-        for t, line in enumerate(answers.lines):
-            row: list[Any] = [line]
-            tag = answers.tags[t] if answers.tags is not None else ""
-            if self.tagged:
-                row.append(tag)
-            else:
-                self.lost += bool(tag)
-            row.append(answers.predicted[t])
+    def _json_lines(self, answers: Answers) -> None:
+        order = self._order(answers)
+        for row, line in enumerate(answers.lines):
+            entry: dict[str, Any] = {"line": line, "predicted": answers.predicted[row] or None}
+            if answers.tags is not None and (answers.tags[row] or self.tagged):
+                entry[self.tag] = answers.tags[row]
             if answers.sets is not None:
-                row.append(self.cell(answers.sets[t]))
-            if answers.table is not None and self.top:
-                row += [cell for pair in answers.best(t, self.top) for cell in pair]
-            elif answers.table is not None:
-                row += answers.table[t].tolist()
-            found.append(row)
-        return found
-
-
-class CsvForm(ColumnForm):
-    """A table with a header."""
-
-    def write(self, answers: Answers) -> None:
-        """One line for each row, and the header before the first."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        self.tagged |= not self.headed and answers.tags is not None
-        writer.writerows([] if self.headed else [self.names(answers)])
-        self.headed = True
-        writer.writerows(self.rows(answers))
-        self._put(text.getvalue())
-
-    def end(self, answers: Answers) -> None:
-        """The header, if nothing else was written."""
-        if not self.headed:
-            self.write(answers)
-
-
-class JsonLinesForm(Form):
-    """One object for each row."""
-
-    def write(self, answers: Answers) -> None:
-        """One line for each row."""
-        for t, line in enumerate(answers.lines):
-            entry: dict[str, Any] = {"line": line, "predicted": answers.predicted[t] or None}
-            if answers.tags is not None and (answers.tags[t] or self.tagged):
-                entry[self.tag] = answers.tags[t]
-            if answers.sets is not None:
-                entry["set"] = answers.sets[t]
+                entry["set"] = answers.sets[row]
             if answers.table is not None:
-                entry[self.what] = dict(answers.best(t, self.top)) if self.top else dict(
-                    zip(answers.classes, answers.table[t].tolist(), strict=True)
-                )  # fmt: skip
+                entry[self.what] = {answers.classes[c]: float(answers.table[row, c]) for c in order[row].tolist()}
             self._put(json.dumps(entry, ensure_ascii=False) + "\n")
 
+    def _csv(self, answers: Answers) -> None:
+        text, columns = io.StringIO(), self._columns(answers)
+        writer = csv.writer(text, lineterminator="\n")
+        if not self.begun:
+            writer.writerow([name for name, _ in columns])
+        if answers.sets is not None:  # a cell holds a set as JSON
+            place = [name for name, _ in columns].index("set")
+            columns[place] = "set", [json.dumps(names, ensure_ascii=False) for names in answers.sets]
+        writer.writerows(zip(*(cells for _, cells in columns), strict=True))
+        self._put(text.getvalue())
 
-class ParquetForm(ColumnForm):
-    """A Parquet file."""
-
-    writer: Any = None
-
-    def cell(self, names: list[str]) -> str | list[str]:
-        """A prediction set in one cell: a list."""
-        return names
-
-    def write(self, answers: Answers) -> None:
-        """A group of rows."""
+    def _parquet(self, answers: Answers) -> None:
         import pyarrow
         from pyarrow import parquet
 
-        if self.writer is None:
-            self.tagged |= answers.tags is not None
-        names = self.names(answers)
-        text = {self.tag, "predicted"} | {name for name in names if self.top and name.startswith("class_")}
-        kinds = [pyarrow.string() if name in text else pyarrow.float64() for name in names]
-        kinds[0] = pyarrow.int64()
-        if answers.sets is not None:
-            kinds[names.index("predicted") + 1] = pyarrow.list_(pyarrow.string())
-        schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
-        rows = self.rows(answers)
-        cells = [pyarrow.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
-        if self.writer is None:
-            self.writer = parquet.ParquetWriter(self.target, schema)
-        self.writer.write_table(pyarrow.Table.from_arrays(cells, schema=schema))
+        columns = self._columns(answers)
+        kinds = {"line": pyarrow.int64(), "set": pyarrow.list_(pyarrow.string())}
+        kinds |= dict.fromkeys((self.tag, "predicted"), pyarrow.string())
+        text = [place for place, (name, _) in enumerate(columns) if self.top and name.startswith("class_")]
+        first = 2 + self.tagged + (answers.sets is not None)  # column of numbers
+        fields = [
+            (name, kinds[name] if place < first else pyarrow.string() if place in text else pyarrow.float64())
+            for place, (name, _) in enumerate(columns)
+        ]
+        cells = [pyarrow.array(cells, kind) for (_, cells), (_, kind) in zip(columns, fields, strict=True)]
+        schema = pyarrow.schema(fields)
+        if self.parquet is None:
+            self.parquet = parquet.ParquetWriter(self.target, schema)
+        self.parquet.write_table(pyarrow.Table.from_arrays(cells, schema=schema))
 
-    def end(self, answers: Answers) -> None:
-        """The footer."""
-        if self.writer is None:
-            self.write(answers)
-        self.writer.close()
+    def _columns(self, answers: Answers) -> list[tuple[str, list[Any]]]:
+        """Return names and cells of the columns; classes may be called like other columns."""
+        self.tagged |= not self.begun and answers.tags is not None
+        tags = answers.tags or [""] * len(answers.lines)
+        self.lost += 0 if self.tagged else sum(map(bool, tags))
+        found: list[tuple[str, list[Any]]] = [("line", answers.lines), *([(self.tag, tags)] if self.tagged else [])]
+        found += [("predicted", answers.predicted), *([] if answers.sets is None else [("set", answers.sets)])]
+        if answers.table is None:
+            return found
+        if not self.top:
+            return [*found, *zip(answers.classes, answers.table.T.tolist(), strict=True)]
+        order = self._order(answers)
+        numbers = np.take_along_axis(answers.table, order, axis=1)
+        for place in range(order.shape[1]):
+            found.append((f"class_{place + 1}", [answers.classes[c] for c in order[:, place].tolist()]))
+            found.append((f"{ONE[self.what]}_{place + 1}", numbers[:, place].tolist()))
+        return found
 
-
-FORMS: dict[str, type[Form]] = {"plain": Plain, "csv": CsvForm, "jsonl": JsonLinesForm, "parquet": ParquetForm}
-
-
-def make_form(form: str, target: IO[bytes], what: str, top: int, id: str | None = None) -> Form:
-    """The form of this name; ``id`` is the column that identifies rows, if one was given."""
-    if id in RESERVED and form != "plain":
-        raise ValueError(f"--id {id}: the output has a column {id!r} of its own; rename the column of the data")
-    return FORMS[form](target, what, top, id)
+    def _order(self, answers: Answers) -> np.ndarray:
+        """Return the classes to write for each row, as places: all, or those with the highest numbers."""
+        rows, classes = len(answers.lines), len(answers.classes)
+        if answers.table is None or not self.top:
+            return np.broadcast_to(np.arange(classes), (rows, classes))
+        return np.argsort(-answers.table, axis=1, kind="stable")[:, : self.top]
 
 
 @dataclass
@@ -269,10 +202,13 @@ class PredictionCounts:
         return found
 
 
-class Predictions:
-    """The file of predictions: written beside its destination and moved there when it is complete."""
+class ProgressiveFile:
+    """The predictions made while learning: written to a draft, which is moved into place when it is complete.
 
-    def __init__(self, path: str, keep: int) -> None:
+    Of a draft that is there the first ``keep`` bytes are kept.
+    """
+
+    def __init__(self, path: str, keep: int = 0) -> None:
         self.path = path
         self.draft = Path(path).with_name(f"{Path(path).name}.part")
         self.passes_on = path == STANDARD or is_special(Path(path))  # a device or a pipe is not replaced by a file
@@ -285,21 +221,15 @@ class Predictions:
             self.file.truncate(keep)
             self.file.seek(keep)
 
-    def write(self, batch: Batch, predicted: np.ndarray) -> None:
+    def write(self, predicted: Sequence[str], tags: Sequence[str] | None = None) -> None:
         """Write one line for each row: the class, and the tag if there is one."""
-        names = [*batch.classes, ""]
-        if batch.tags is None:
-            lines = [names[number] for number in predicted.tolist()]
-        else:
-            pairs = zip(predicted.tolist(), batch.tags, strict=True)
-            lines = [f"{names[number]} {tag}" if tag else names[number] for number, tag in pairs]
         with about(self.path):
-            self.file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
+            self.file.write(plain_lines(predicted, tags))
             if self.passes_on:
                 self.file.flush()  # somebody may be waiting for the answer
 
     def sync(self) -> int:
-        """Flush everything to disk; returns the number of bytes."""
+        """Flush everything to disk; return the number of bytes."""
         with about(self.path):
             self.file.flush()
         if self.passes_on:

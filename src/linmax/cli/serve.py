@@ -16,7 +16,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from linmax.cli.output import add_json_option
+from linmax.cli.options import add_json_option
 from linmax.cli.serve_folder import ACTIONS, configure_actions, run_action
 
 __all__ = ["configure", "run"]
@@ -28,18 +28,28 @@ SCOPES = ("predict", "learn", "admin")
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax serve``."""
     add = parser.add_argument
-    add("--data", metavar="DIR", type=Path, help="folder of the log, the snapshots and the keys; made when missing")
+    add("--data", metavar="DIR", type=Path, help="folder of the log, the snapshots and the keys; created if missing")
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     add("--port", type=int, default=8471, help="port to listen on, 0 for any free one (default: 8471)")
     add("--snapshot-events", type=int, default=100_000, metavar="N", help="snapshot after N events (default: 100000)")
-    add("--snapshot-seconds", type=float, default=300.0, metavar="S", help="and after S seconds (default: 300)")
+    add("--snapshot-seconds", type=float, default=300.0, metavar="S", help="snapshot after S seconds (default: 300)")
     add("--max-body", type=int, default=2**20, metavar="BYTES", help="largest request body (default: 1048576)")
-    add("--max-models", type=int, default=100, metavar="N", help="most models (default: 100)")
-    add("--memory", type=float, default=0.0, metavar="MB", help="for all models (default: a quarter of the machine's)")
-    add("--model-memory", type=float, default=0.0, metavar="MB", help="for one model (default: half of --memory)")
-    add("--keep-events", type=int, metavar="N", help="of each model, behind its snapshots (default: all)")
-    add("--keep-days", type=float, metavar="D", help="of each model, behind its snapshots (default: all)")
-    add("--queue", type=int, default=8192, metavar="N", help="most events that may wait for the disk (default: 8192)")
+    add("--max-models", type=int, default=100, metavar="N", help="maximum number of models (default: 100)")
+    add(
+        "--memory",
+        metavar="SIZE",
+        help="memory for all models, such as 2GB (default: a quarter of the machine's memory)",
+    )
+    add("--model-memory", metavar="SIZE", help="memory for one model (default: half of --memory)")
+    add("--keep-events", type=int, metavar="N", help="events of each model to keep before its snapshots (default: all)")
+    add("--keep-days", type=float, metavar="D", help="days of events to keep before the snapshots (default: all)")
+    add(
+        "--queue",
+        type=int,
+        default=8192,
+        metavar="N",
+        help="maximum number of events waiting for the disk (default: 8192)",
+    )
     add(
         "--gather",
         type=float,
@@ -47,9 +57,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="MS",
         help="how long a commit waits for further events to join it (default: 2 ms)",
     )
-    add("--log-requests", action="store_true", help="log every request, not only faults")
+    add("--log-requests", action="store_true", help="log every request, not only failures")
     add("--workers", type=int, default=1, help=argparse.SUPPRESS)
-    add_json_option(parser)
+    add_json_option(add)
     actions = parser.add_subparsers(dest="action", metavar="COMMAND", title="other commands")
     _configure_keys(actions.add_parser("keys", help="add, list or revoke keys"))
     configure_actions(actions)
@@ -57,8 +67,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _configure_keys(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="add|list|revoke")
-    for verb, told in (("add", "make a key and show it once"), ("list", "show them"), ("revoke", "end one")):
-        command = verbs.add_parser(verb, help=told, description=told)
+    for verb, summary in (("add", "make a key and show it once"), ("list", "show them"), ("revoke", "end one")):
+        command = verbs.add_parser(verb, help=summary, description=summary)
         command.add_argument("--data", metavar="DIR", type=Path, required=True, help="folder of the service")
         if verb != "list":
             command.add_argument("name", metavar="NAME", help="what to call the key")
@@ -102,8 +112,8 @@ def _serve(arguments: argparse.Namespace) -> None:
         gather=checks.at_least("--gather", arguments.gather, 0.0) / 1e3,
         max_body=checks.whole("--max-body", arguments.max_body, 100),
         max_models=checks.whole("--max-models", arguments.max_models, 1),
-        memory=int(checks.at_least("--memory", arguments.memory, 0.0) * 2**20),
-        model_memory=int(checks.at_least("--model-memory", arguments.model_memory, 0.0) * 2**20),
+        memory=_bytes("--memory", arguments.memory),
+        model_memory=_bytes("--model-memory", arguments.model_memory),
         snapshot_events=checks.whole("--snapshot-events", arguments.snapshot_events, 1),
         snapshot_seconds=checks.positive("--snapshot-seconds", arguments.snapshot_seconds, 300),
         keep_events=None if arguments.keep_events is None else checks.whole("--keep-events", arguments.keep_events, 0),
@@ -114,6 +124,16 @@ def _serve(arguments: argparse.Namespace) -> None:
     )
     logs.set_up()
     serve(settings, host=arguments.host, port=arguments.port, notice=arguments.json)
+
+
+def _bytes(option: str, size: str | None) -> int:
+    """Return a size such as 500MB in bytes; 0 if it is not given."""
+    from linmax.models.streams.budget import bytes_given
+
+    try:
+        return 0 if size is None else bytes_given(size)
+    except ValueError:
+        raise ValueError(f"{option} must be a size such as 500MB or 2GB, got {size!r}") from None
 
 
 def _keys(arguments: argparse.Namespace) -> None:

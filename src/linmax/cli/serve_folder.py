@@ -9,20 +9,20 @@ from pathlib import Path
 __all__ = ["ACTIONS", "configure_actions", "run_action"]
 
 ACTIONS = {
-    "check": "try to recover every model as a start would; list what an operator must know",
-    "skip": "give up one event that cannot be replayed",
+    "check": "recover every model as a start would, and list what an operator must know",
+    "skip": "skip one event that cannot be replayed",
     "delete": "delete a model with its events",
-    "verify": "replay everything and compare it with what is stored",
+    "verify": "replay everything and compare it with the stored state",
     "export": "write the events as JSON lines",
     "backup": "copy the folder, also while the service runs",
-    "compact": "write the log anew, without the space of what was removed",
+    "compact": "rewrite the log without the space of removed events",
 }
 
 
 def configure_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    for name, told in ACTIONS.items():
-        parser = actions.add_parser(name, help=told, description=f"{told[0].upper()}{told[1:]}.")
+    for name, summary in ACTIONS.items():
+        parser = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         parser.add_argument("folder", metavar="DIR", type=Path, help="the data folder")
         if name == "backup":
             parser.add_argument("target", metavar="TARGET", type=Path, help="the new folder")
@@ -35,8 +35,10 @@ def configure_actions(actions: argparse._SubParsersAction[argparse.ArgumentParse
         if name == "check":
             parser.add_argument("--settle", action="store_true", help="acknowledge the incidents, which clears them")
         if name == "export":
-            parser.add_argument("--model", help="of this model alone")
-            parser.add_argument("--since", metavar="SEQ", type=int, default=0, help="after this event (default: 0)")
+            parser.add_argument("--model", help="export this model only")
+            parser.add_argument(
+                "--since", metavar="SEQ", type=int, default=0, help="export events after this one (default: 0)"
+            )
 
 
 def run_action(arguments: argparse.Namespace) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linmax.cli.output import add_json_option, console
+from linmax.cli.options import add_json_option
+from linmax.cli.report import console, say, wide_console
 
 __all__ = ["configure", "run"]
 
 SHORT = 200  # characters of a value
-PIPED = 120  # characters a line, without a terminal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("model", metavar="MODEL", help="a file that linmax saved")
     add("--top", metavar="N", type=int, default=10, help="attributes to show for each class (default: 10)")
     add("--classes", metavar="A,B", default="", help="show these classes only")
-    add_json_option(parser)
+    add_json_option(add)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -33,8 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.util import checks, outputs
 
     checks.whole("top", arguments.top, 0)
-    if arguments.json not in (None, "-"):
-        outputs.check_output(arguments.json)
+    outputs.check_outputs([arguments.json], [arguments.model])
     figures = open_model(arguments.model).describe(arguments)
     _print(figures, arguments)
     if arguments.json:
@@ -50,21 +49,17 @@ def _print(figures: dict[str, Any], arguments: argparse.Namespace) -> None:
 
     from linmax.cli.models import decided_text
 
-    screen = console(arguments)
-    if "report" in figures and not screen.is_terminal:
-        screen.width = PIPED
+    screen = wide_console(arguments) if "report" in figures else console(arguments)
     weights = figures.get("weights")
     for name, value in figures.items():
         if value is None or value in ({}, []) or name == "report" or (name == "weights" and isinstance(value, dict)):
             continue
         if name == "members":
             width = max(len(member.text) for member in value)
-            lines = ["members:", *(f"  {member.text:>{width}}  {member.name}" for member in value)]
+            say(screen, "members:", *(f"  {member.text:>{width}}  {member.name}" for member in value))
         else:
             text = decided_text(value) if name == "decided" else _short(value)
-            lines = [f"{name}: {text[:SHORT]}{' ...' if len(text) > SHORT else ''}"]
-        for line in lines:
-            screen.print(line, soft_wrap=True, markup=False)
+            say(screen, f"{name}: {text[:SHORT]}{' ...' if len(text) > SHORT else ''}")
     if isinstance(weights, dict) and any(weights.values()):
         table = Table("class", "attributes with the largest weights", box=None, title_justify="left")
         for name, row in weights.items():

@@ -12,22 +12,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.output import add_json_option, console
+from linmax.cli.options import add_json_option
+from linmax.cli.report import console, counted, say
 
 if TYPE_CHECKING:
     from linmax.jit.compiling import Kernel
 
-__all__ = ["Task", "configure", "in_parallel", "kernel_tasks", "learner_tasks", "run"]
+__all__ = ["Task", "configure", "in_parallel", "kernel_tasks", "kernels", "learner_tasks", "run"]
 
 PROCESSES = 8  # at most: each needs some 200 MB
 Task = Callable[[], object]
@@ -35,18 +34,18 @@ Task = Callable[[], object]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``linmax warm``."""
-    parser.add_argument(
-        "learners", metavar="LEARNER", nargs="*", help="such as auto or 'AR-winnow(1.2)' (default: all)"
-    )
-    add_json_option(parser)
+    add = parser.add_argument
+    add("learners", metavar="LEARNER", nargs="*", help="such as auto or 'AR-winnow(1.2)' (default: all)")
+    add_json_option(add)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Compile, and report how long it took."""
     from linmax.engine.notation import parse
     from linmax.jit.compiling import CHECKED, JIT
-    from linmax.util.outputs import write_json
+    from linmax.util import outputs
 
+    outputs.check_outputs([arguments.json], [])
     for learner in arguments.learners:
         parse(learner)  # raises now for a name that is unknown
     if not JIT or CHECKED:
@@ -54,9 +53,9 @@ def run(arguments: argparse.Namespace) -> None:
     begin, before = time.perf_counter(), len(missing_kernels())
     in_parallel(learner_tasks(arguments.learners) if arguments.learners else kernel_tasks())
     figures = {"compiled": before - len(missing_kernels()), "seconds": time.perf_counter() - begin}
-    console(arguments).print(f"{figures['compiled']:,} kernels compiled in {figures['seconds']:.1f} s")
+    say(console(arguments), f"{counted(int(figures['compiled']), 'kernel')} compiled in {figures['seconds']:.1f} s")
     if arguments.json:
-        write_json(figures, arguments.json)
+        outputs.write_json(figures, arguments.json)
 
 
 def kernels() -> Iterator[Kernel]:
@@ -88,11 +87,11 @@ def kernel_tasks() -> list[Task]:
     """Return tasks that compile what the cache lacks, one for each file, those that depend on most others first."""
     from linmax.jit.caching import sources_of
 
-    files: dict[Path, list[Kernel]] = {}
+    found: dict[Path, list[Kernel]] = {}
     for kernel in missing_kernels():
-        files.setdefault(Path(kernel.py_func.__code__.co_filename), []).append(kernel)
-    order = sorted(files, key=lambda file: len(sources_of(file)), reverse=True)
-    return [partial(_compile, files[file]) for file in order]
+        found.setdefault(Path(kernel.py_func.__code__.co_filename), []).append(kernel)
+    order = sorted(found, key=lambda file: len(sources_of(file)), reverse=True)
+    return [partial(_compile, found[file]) for file in order]
 
 
 def _compile(found: Sequence[Kernel]) -> None:
@@ -105,11 +104,8 @@ def learner_tasks(learners: Sequence[str]) -> list[Task]:
     votes = [{"a": "xyz"[t % 3], "b": "xyz"[t % 2], "c": "z"} for t in range(40)]
     rows = [{"u": 0.1 * t, "v": 1.0 + t % 7} for t in range(400)]
     words = [{f"w{t % 50}": 1.0, f"v{t % 3}": 1.0} for t in range(400)]
-    return [
-        partial(_use, learner, name, given)
-        for learner in learners
-        for name, given in (("votes", votes), ("attributes", rows), ("attributes", words))
-    ]
+    instances = (("votes", votes), ("attributes", rows), ("attributes", words))
+    return [partial(_use, learner, name, given) for learner in learners for name, given in instances]
 
 
 def _use(learner: str, name: str, given: Sequence[Any]) -> None:
@@ -121,48 +117,39 @@ def _use(learner: str, name: str, given: Sequence[Any]) -> None:
     model.predict_proba(**{name: given[0]})
 
 
+_tasks: list[Task] = []  # that forked processes inherit
+
+
 def in_parallel(tasks: Sequence[Task]) -> None:
-    """Run tasks in as many processes as there are processors, this one included; each takes the next that is left.
+    """Run tasks in as many processes as there are processors.
 
     Errors in one task do not stop the others: the function that could not be compiled says why when it is used.
     """
-    import multiprocessing
-
     count = min(PROCESSES, processors(), len(tasks))
-    forks = sys.platform == "linux" and threading.active_count() == 1
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as claims:
-        others = []
-        if forks and count > 1:  # others inherit what the compiler loads at first
-            from numba.core.registry import cpu_target
+    if sys.platform != "linux" or threading.active_count() > 1 or count < 2:  # forks copy no threads
+        for task in tasks:
+            with suppress(Exception):
+                task()
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
 
-            cpu_target.typing_context.refresh()
-            cpu_target.target_context.refresh()
-            fork = multiprocessing.get_context("fork")
-            others = [fork.Process(target=_take, args=(claims, tasks), daemon=True) for _ in range(count - 1)]
-        try:
-            with warnings.catch_warnings():  # Python counts the threads of BLAS, which know of forks
-                warnings.simplefilter("ignore", DeprecationWarning)
-                for other in others:
-                    other.start()
-            _take(claims, tasks)
-            for other in others:
-                other.join()
-        finally:
-            for other in others:  # after an error or a signal: else they have ended
-                if other.pid is not None:
-                    other.terminate()
-                    other.join()
+    from numba.core.registry import cpu_target
+
+    cpu_target.typing_context.refresh()  # others inherit what the compiler loads at first
+    cpu_target.target_context.refresh()
+    _tasks[:] = tasks
+    pool = ProcessPoolExecutor(count, get_context("fork"))
+    try:
+        for done in [pool.submit(_run_task, place) for place in range(len(tasks))]:
+            with suppress(Exception):
+                done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def _take(claims: str, tasks: Sequence[Task]) -> None:
-    """Run what no other process has claimed by a file in this folder."""
-    for number, task in enumerate(tasks):
-        try:
-            os.close(os.open(Path(claims) / str(number), os.O_CREAT | os.O_EXCL))
-        except OSError:
-            continue
-        with suppress(Exception):
-            task()
+def _run_task(place: int) -> None:
+    _tasks[place]()
 
 
 def processors() -> int:

@@ -208,7 +208,7 @@ def _current_client() -> Any:
 
 
 class FittedModel(NamedTuple):
-    """What a worker must know of the model in order to predict."""
+    """Model with all that a worker needs to predict."""
 
     name: str
     state: State
@@ -236,7 +236,7 @@ def in_type(names: np.ndarray, kind: np.dtype | None) -> np.ndarray:
     --------
     >>> in_type(np.array(["True", "0"], dtype=object), np.dtype(bool)), in_type(np.array(["2"]), np.dtype(int))
     (array([ True, False]), array([2]))
-    >>> in_type(np.array(["9007199254740993"]), np.dtype(int)).tolist()  # beyond what a float can tell apart
+    >>> in_type(np.array(["9007199254740993"]), np.dtype(int)).tolist()  # too large for floats to distinguish
     [9007199254740993]
     """
     if kind is None:

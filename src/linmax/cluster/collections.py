@@ -13,16 +13,16 @@ from linmax.io.tables import is_table
 
 __all__ = ["added_columns", "as_read", "is_collection", "is_joint", "joined", "lazily", "partitions", "type_of_labels"]
 
-PARTS = ("X", "y", "the weights")  # of rows, in this order
+ROW_PARTS = ("X", "y", "the weights")  # of rows, in this order
 
 
 def is_collection(given: Any) -> bool:
-    """Whether this is a Dask DataFrame, Series, Array or bag. Asks its type: a delayed object has every attribute."""
+    """Return whether the type is a Dask DataFrame, Series, Array or bag; delayed objects have every attribute."""
     return hasattr(type(given), "to_delayed")
 
 
 def is_joint(given: Any) -> bool:
-    """Whether this is (X, y) or (X, y, weights) with a collection in it."""
+    """Return whether this is (X, y) or (X, y, weights) with a collection in it."""
     return isinstance(given, tuple) and len(given) in (2, 3) and any(map(is_collection, given))
 
 
@@ -31,12 +31,12 @@ def _is_array(given: Any) -> bool:
 
 
 def _is_frame(given: Any) -> bool:
-    """Whether it has columns with names, as frames of pandas and of Dask do."""
+    """Return whether this has named columns, as frames of pandas and of Dask do."""
     return hasattr(given, "columns") and hasattr(given, "assign")
 
 
 def partitions(given: Any) -> list[Any]:
-    """The pieces of a collection, or of (X, y) or (X, y, weights), in order; nothing is computed."""
+    """Return the pieces of a collection, or of (X, y) or (X, y, weights), in order; nothing is computed."""
     if is_joint(given):
         return _joint(*given)
     if _is_array(given):
@@ -47,7 +47,7 @@ def partitions(given: Any) -> list[Any]:
 
 
 def _joint(x: Any, *others: Any) -> list[Any]:
-    """Pieces of X with those of y, and of weights, which lie in the same order."""
+    """Return pieces of X joined with those of y and of weights."""
     if not is_collection(x):
         raise TypeError("y is a Dask collection, and X is not; give both, or y.compute()")
     if _is_array(x):
@@ -58,12 +58,12 @@ def _joint(x: Any, *others: Any) -> list[Any]:
         raise TypeError(
             "labels of a bag are in its lines or records; give a bag alone, or X as a DataFrame or an array"
         )
-    others = tuple(_like_rows(x, other, told) for other, told in zip(others, PARTS[1:], strict=False))
+    others = tuple(_like_rows(x, other, role) for other, role in zip(others, ROW_PARTS[1:], strict=False))
     pieces = [x.numblocks[0] if _is_array(x) else x.npartitions]
     pieces += [other.numblocks[0] if _is_array(other) else other.npartitions for other in others]
-    for told, many in zip(PARTS, pieces, strict=False):
+    for role, many in zip(ROW_PARTS, pieces, strict=False):
         if many != pieces[0]:
-            raise ValueError(f"X has {pieces[0]} partitions, {told} has {many}; repartition one of them like the other")
+            raise ValueError(f"X has {pieces[0]} partitions, {role} has {many}; repartition one of them like the other")
     # In one expression, so that what X and y are both computed from is computed once.
     columns = list(added_columns((x, *others)).values())
     if _is_frame(x) and not any(map(_is_array, others)):
@@ -76,9 +76,9 @@ def _joint(x: Any, *others: Any) -> list[Any]:
     if all(map(_is_array, (x, *others))):
         from dask import array
 
-        beside = [item for other in others for item in (other if other.ndim == 1 else other[:, 0], "i")]
+        flat = [item for other in others for item in (other if other.ndim == 1 else other[:, 0], "i")]
         joint = array.blockwise(
-            _joined_blocks, "i", x, "ij", *beside, dtype=object, meta=np.zeros(0, object), align_arrays=False
+            _joined_blocks, "i", x, "ij", *flat, dtype=object, meta=np.zeros(0, object), align_arrays=False
         )
         return list(joint.to_delayed())
     import dask
@@ -87,41 +87,41 @@ def _joint(x: Any, *others: Any) -> list[Any]:
     return [dask.delayed(joined)(*pieces, columns=columns) for pieces in zip(*flat, strict=True)]
 
 
-def _like_rows(x: Any, other: Any, told: str) -> Any:
-    """Labels or weights in pieces like those of X, where the lengths of these are known."""
+def _like_rows(x: Any, other: Any, role: str) -> Any:
+    """Return labels or weights in pieces like those of X, if the lengths of these are known."""
     lengths = x.chunks[0] if _is_array(x) else (math.nan,)
     known = not np.isnan(lengths).any()
     if not is_collection(other):
         if not known:
             raise TypeError(
-                f"X is a Dask collection with parts of unknown length, and {told} is not; give a Dask Series or array "
+                f"X is a Dask collection with parts of unknown length, and {role} is not; give a Dask Series or array "
                 "with the same parts"
             )
         from dask import array
 
         return array.from_array(np.ravel(np.asarray(other)), chunks=(lengths,))
-    _refuse_wide(other, told)
+    _refuse_wide(other, role)
     if _is_array(other) and known and other.chunks[0] != lengths and not np.isnan(other.chunks[0]).any():
         return other.rechunk({0: lengths})
     return other
 
 
-def _refuse_wide(given: Any, told: str) -> None:
+def _refuse_wide(given: Any, role: str) -> None:
     if _is_frame(given) and len(given.columns) != 1:
         raise ValueError(
-            f"{told} must have one column, got {len(given.columns)}: {', '.join(map(str, given.columns))}; several "
+            f"{role} must have one column, got {len(given.columns)}: {', '.join(map(str, given.columns))}; several "
             "DataFrames to learn from go into a list"
         )
 
 
 def joined(x: Any, *others: Any, columns: Sequence[str] = ()) -> Any:
-    """Rows with their labels, and weights, as `linmax.stream` reads them."""
+    """Return rows with their labels and weights, as `linmax.stream` reads them."""
     rows: Any = x if hasattr(x, "shape") else np.asarray(x)
     found = []
-    for told, given in zip(PARTS[1:], others, strict=False):
+    for role, given in zip(ROW_PARTS[1:], others, strict=False):
         cells = np.ravel(np.asarray(given))
         if len(cells) != rows.shape[0]:
-            raise ValueError(f"a partition of X has {rows.shape[0]} rows, that of {told} {len(cells)}")
+            raise ValueError(f"a partition of X has {rows.shape[0]} rows, that of {role} {len(cells)}")
         found.append(cells)
     if columns:
         return rows.assign(**dict(zip(columns, found, strict=True)))
@@ -129,20 +129,20 @@ def joined(x: Any, *others: Any, columns: Sequence[str] = ()) -> Any:
 
 
 def _joined_blocks(x: Any, *others: Any) -> Any:
-    """The same for blocks of arrays, those of X in a list along its columns, of which there is one."""
+    """Join blocks of arrays; those of X come in a list along its columns, with one block."""
     (rows,) = x
     return joined(rows, *others)
 
 
 def added_columns(given: Any) -> dict[str, str]:
-    """What labels and weights that come beside a frame are called, as options of `linmax.stream`; none for arrays.
+    """Return the names of columns for labels and weights that are added to a frame, as options of `linmax.stream`.
 
-    The column of labels has y's name.
+    The column of labels has y's name. Arrays have no names.
     """
     if not (isinstance(given, tuple) and len(given) in (2, 3) and _is_frame(given[0])):
         return {}
     x, y, *weights = given
-    _refuse_wide(y, PARTS[1])
+    _refuse_wide(y, ROW_PARTS[1])
     names = list(getattr(y, "columns", [])) or [getattr(y, "name", None)]
     label = "label" if names[0] is None else str(names[0])
     found = {"label": label} | ({"weight": "sample_weight"} if weights else {})
@@ -154,7 +154,7 @@ def added_columns(given: Any) -> dict[str, str]:
 
 
 def type_of_labels(given: Any, label: str | None) -> np.dtype | None:
-    """The type of the labels if they are numbers or bools, to give predictions back in it."""
+    """Return the type of the labels if they are numbers or bools, so that predictions can have it."""
     labels: Any = None
     if isinstance(given, tuple) and len(given) in (2, 3):
         labels = given[1]
@@ -170,21 +170,21 @@ def type_of_labels(given: Any, label: str | None) -> np.dtype | None:
 
 
 def lazily(given: Any, function: Callable[..., Any], argument: Any, empty: Any) -> Any:
-    """A collection of ``function(part, argument)`` for each part, which is computed when it is asked for.
+    """Return a lazy collection of ``function(part, argument)`` for each part.
 
-    ``empty`` is what the function would return for no rows: of a DataFrame comes a Series or a DataFrame, of an array
-    an array, of a bag a bag. What comes of a DataFrame has its partitions and can be assigned to it.
+    ``empty`` is the function's result for no rows. A DataFrame gives a Series or a DataFrame with the same partitions,
+    which can be assigned to it; an array gives an array, a bag a bag.
     """
     import dask
 
-    told = dask.delayed(argument, traverse=False, pure=False)
+    shared = dask.delayed(argument, traverse=False, pure=False)
     if _is_array(given):
         rows = given.rechunk({1: -1})
         shape = {"drop_axis": 1} if empty.ndim == 1 else {"chunks": (rows.chunks[0], empty.shape[1:])}
-        return rows.map_blocks(function, told, dtype=empty.dtype, meta=np.asarray(empty), **shape)
+        return rows.map_blocks(function, shared, dtype=empty.dtype, meta=np.asarray(empty), **shape)
     if _is_frame(given):
-        return given.map_partitions(function, told, meta=empty, enforce_metadata=False)
-    return given.map_partitions(partial(_of_bag, function), told)
+        return given.map_partitions(function, shared, meta=empty, enforce_metadata=False)
+    return given.map_partitions(partial(_of_bag, function), shared)
 
 
 def _of_bag(function: Callable[..., Any], part: Any, argument: Any) -> Any:
@@ -192,7 +192,7 @@ def _of_bag(function: Callable[..., Any], part: Any, argument: Any) -> Any:
 
 
 def as_read(part: Any) -> Any:
-    """Records, as bags hold them, as lines of JSON; all else as it is.
+    """Return records, as bags contain them, as lines of JSON, and anything else unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where tasks run: on the workers of a Dask client, or in this process."""
+"""Run tasks on the workers of a Dask client, or in this process."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
 from linmax.models.fusion import OnLineFusion
-from linmax.models.merge import HOW, ColumnsDiffer, merge_states, refuse_unmergeable, shares_by
+from linmax.models.merge import HOW, ColumnsDiffer, merge_states, open_state, refuse_unmergeable, shares_by
 from linmax.models.shard import RowCounts, learn_rows
 from linmax.models.streams import StreamModel
 from linmax.rules import REGISTRY
@@ -393,7 +393,7 @@ class ShardResult:
 def learn_shard(start: ShardResult, plan: Plan, place: int, source: Any) -> ShardResult:
     """Learn from one shard, beginning with the model of ``start``."""
     state = start.whole_state(start)
-    model = plan.kind.from_state(*state)
+    model = open_state(plan.kind, state)
     try:
         with opened(source) as rows:
             counts = learn_rows(model, rows, **plan.reading)

@@ -11,7 +11,7 @@ import glob
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -22,8 +22,9 @@ from linmax.io.options import ReadOptions
 from linmax.io.reader import open_source
 from linmax.io.schema import is_number
 from linmax.io.tables import TableFormat, is_table
+from linmax.models.shard import labels_of_rows
 
-__all__ = ["Shard", "ShardError", "TableFile", "missing_files", "opened", "reason_of", "shards_of"]
+__all__ = ["Shard", "ShardError", "TableFile", "labels_of_shard", "missing_files", "opened", "reason_of", "shards_of"]
 
 HIDDEN = (".", "_")
 FILE = "file://"
@@ -244,6 +245,13 @@ class RemoteFile(io.BufferedReader):
     @property
     def name(self) -> str:
         return self._name
+
+
+def labels_of_shard(source: Any, **reading: Any) -> list[Any]:
+    """Return the distinct labels of a shard of votes; none if it cannot be read, which `fit` reports by name."""
+    with suppress(Exception), opened(source) as rows:
+        return labels_of_rows(rows, **reading)
+    return []
 
 
 @contextmanager

@@ -20,6 +20,7 @@ McDonald, Hall and Mann, "Distributed training strategies for the structured per
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
@@ -58,6 +59,7 @@ __all__ = [
     "merge",
     "merge_since",
     "merge_states",
+    "open_state",
     "refuse_different",
     "refuse_unmergeable",
     "shares_by",
@@ -67,6 +69,7 @@ __all__ = [
 State = tuple[dict[str, Any], dict[str, np.ndarray]]  # of a model
 Mergeable = TypeVar("Mergeable", Learner, StreamModel, VoteFusion)
 HOW = ("uniform", "trials", "mistakes")
+MERGED_ROWS = 2048  # of a table of weights
 
 
 class ColumnsDiffer(ValueError):
@@ -258,22 +261,37 @@ def merge_states(
     last: bool = False,
 ) -> State:
     """Merge models of one kind given by their states, all of which continued from ``base``; returns a state."""
-    start = _look_at(kind, base, None)
-    models = [_look_at(kind, state, start) for state in states]
+    start, *models = (open_state(kind, state, learns=False) for state in (base, *states))
     merged: State = merge_since(start, models, shares, multiplicative, last).state()
     return merged
 
 
-def _look_at(kind: Any, state: State, like: Any) -> Any:
-    """Open a model that does not learn: stream models without copies, and with the names of ``like`` if they agree."""
+def open_state(kind: Any, state: State, learns: bool = True) -> Any:
+    """Return the model of a state. One that does not learn shares its arrays with the state."""
     if kind is not StreamModel:
         return kind.from_state(*state)
-    vocabulary = None
-    if like is not None and state[0]["hash_bits"] == like.vocabulary.bits:
-        names, others = ({part: state[1][f"names.{part}"] for part in ("offsets", "names")}, like.vocabulary.arrays())
-        if begins_with(names, others) and begins_with(others, names):
-            vocabulary = like.vocabulary
-    return StreamModel.from_state(*state, vocabulary, copied=False)
+    known = _last_names.vocabulary_of(state)
+    return StreamModel.from_state(*state, deepcopy(known) if learns and known is not None else known, copied=learns)
+
+
+class LastNames(threading.local):
+    """The table of names that this thread has made last: many models of a cluster have the same names."""
+
+    vocabulary: Vocabulary | None = None
+
+    def vocabulary_of(self, state: State) -> Vocabulary | None:
+        """Return the table of a state's names, which must not grow; None if it is to be made by the model itself."""
+        names = {part.removeprefix("names."): array for part, array in state[1].items() if part.startswith("names.")}
+        if state[0]["hash_bits"] or "shared" in names:
+            return None
+        found = self.vocabulary
+        others = {} if found is None else found.arrays()
+        if found is None or not all(np.array_equal(names[part], others[part]) for part in names):
+            found = self.vocabulary = Vocabulary.from_arrays(names)
+        return found
+
+
+_last_names = LastNames()
 
 
 class Places(NamedTuple):
@@ -810,6 +828,14 @@ class AverageSums:
     def add_to(self, total: np.ndarray, factor: float) -> None:
         """Add the sum, times a factor, to a total over the union."""
         state = self.engine.state
+        weights, backlog = (_table(self.engine, array[self.member]) for array in (state.weights, state.backlog))
+        experts = int(state.shape[EXPERTS])
+        if self.there is None and not experts:  # in pieces that fit into the processor's cache
+            target = total.reshape(weights.shape)
+            for begin in range(0, len(weights), MERGED_ROWS):
+                rows = slice(begin, begin + MERGED_ROWS)
+                target[rows] += (weights[rows] * self.multiple - backlog[rows]) * factor
+            return
         own = read_existing(self.engine, state.weights[self.member])
         own *= self.multiple
         own -= read_existing(self.engine, state.backlog[self.member])
@@ -841,7 +867,10 @@ def add_averages(
         before, many = AverageSums(base.engine, member, base.places(merged)), len(sums) - 1
         terms.append((before, -many * math.exp(before.log - anchor)))
         ages -= many * before.ages
-    total, unseen = np.zeros_like(read_existing(merged, state.backlog[member])), 0.0
+    total, unseen = (
+        np.zeros(merged.layout.voters + merged.layout.raters + _table(merged, state.backlog[member]).size),
+        0.0,
+    )
     for one, factor in terms:
         one.add_to(total, factor)
         unseen += factor * one.unseen

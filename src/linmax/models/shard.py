@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -22,7 +23,7 @@ from linmax.models.fusion import VoteFusion
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of
 
-__all__ = ["RowCounts", "learn_rows"]
+__all__ = ["RowCounts", "labels_of_rows", "learn_rows"]
 
 CHOSEN_BY_MODEL = ("model", "grow", "prefetch", "position", "settled", "hash_bits")  # options of `stream`
 
@@ -38,6 +39,7 @@ class RowCounts:
     refused: int  # rows that could not be read
     first_refused: str = ""  # the first of these rows, and the reason
     notes: list[str] = field(default_factory=list)  # about the columns
+    strange: list[Any] = field(default_factory=list)  # votes that name none of the given classes, and how often
 
     @property
     def rows(self) -> int:
@@ -92,21 +94,52 @@ def _(
     ignore: Sequence[str] = (),
     format: str | None = None,
     strict: bool = False,
+    classes: Sequence[Any] | None = None,
 ) -> RowCounts:
     if isinstance(ignore, str):
         raise TypeError(f"ignore must be a list of columns, got {ignore!r}; try {[ignore]!r}")
     if rows is None:
         return RowCounts(0, 0, 0, 0, 0)
-    before = _fusion_counts(model)
+    before, strange = _fusion_counts(model), Counter[Any]()
     if isinstance(rows, tuple) and len(rows) == 2:
         (votes, labels), refused = rows, Refusals()
     else:
         columns, refused = _table(rows, ignore, format, strict)
         votes, labels = _trials(columns, label, model)
+        if classes is not None and isinstance(next(iter(votes.values())), list):
+            strange = _abstain_elsewhere(votes, {*classes, *silent_votes(model.abstain)}, model.by or ())
     if len(labels):
         model.partial_fit(votes, labels)
     trials, mistakes, updates = (now - then for now, then in zip(_fusion_counts(model), before, strict=True))
-    return RowCounts(trials, mistakes, updates, len(labels) - trials, refused.total, _first(refused))
+    unlabelled = len(labels) - trials
+    return RowCounts(
+        trials, mistakes, updates, unlabelled, refused.total, _first(refused), [], [*map(list, strange.items())]
+    )
+
+
+def labels_of_rows(
+    rows: Any, label: str | None = None, ignore: Sequence[str] = (), format: str | None = None, strict: bool = False
+) -> list[Any]:
+    """Return the distinct labels of a table of votes.
+
+    Examples
+    --------
+    >>> labels_of_rows({"ann": ["x", "y"], "label": ["x", None]})
+    ['x']
+    """
+    columns, _ = _table(rows, ignore, format, strict)
+    return list(dict.fromkeys(cell for cell in columns[_label_of(columns, label)] if not missing(cell)))
+
+
+def _abstain_elsewhere(votes: dict[str, Any], known: Collection[Any], sides: Collection[Any]) -> Counter[Any]:
+    """Replace votes that name nothing known by abstentions; return how often each was there."""
+    meant, strange = {written(name): name for name in known}, Counter[Any]()
+    for name in votes:
+        if name not in sides:
+            cells = [None if missing(cell) else cell for cell in votes[name]]
+            strange.update(cell for cell in cells if cell is not None and written(cell) not in meant)
+            votes[name] = [cell if cell is None else meant.get(written(cell)) for cell in cells]
+    return strange
 
 
 def _refuse_unreadable(refused: Refusals, rows: int) -> None:
