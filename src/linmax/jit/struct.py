@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
+from zlib import crc32
 
 import numpy as np
 from numba import float64, int64, types
@@ -38,10 +39,13 @@ _OBJECTS: WeakValueDictionary[int, Struct] = WeakValueDictionary()  # by address
 
 
 class StructType(types.Type):  # type: ignore[misc]
-    """The type of a struct in kernels: its fields by name, each with the place of its first word."""
+    """The type of a struct in kernels: its fields by name, each with the place of its first word.
+
+    Its name has a checksum of the fields, so that a cached kernel never meets a struct of another layout.
+    """
 
     def __init__(self, name: str, fields: dict[str, Any]) -> None:
-        super().__init__(name=f"Struct({name})")
+        super().__init__(name=f"Struct({name}-{crc32(str(fields).encode()):x})")
         self.fields: dict[str, tuple[Any, int]] = {}
         self.size = 0
         for field, kind in fields.items():

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
-from zlib import crc32
 
 import numpy as np
 from numba import types
@@ -220,10 +219,7 @@ def merged(
 
 
 def struct_of(fields: Mapping[str, Field]) -> type[Struct]:
-    """Return the struct by which kernels take arrays with these declarations; ``numba_type`` is its type.
-
-    Compiled code is kept by the name of the type, so that it names all of them.
-    """
+    """Return the struct by which kernels take arrays with these declarations; ``numba_type`` is its type."""
     return _struct_of(tuple((name, np.dtype(field.dtype).name, len(field.axes)) for name, field in fields.items()))
 
 
@@ -231,7 +227,7 @@ def struct_of(fields: Mapping[str, Field]) -> type[Struct]:
 def _struct_of(arrays: tuple[tuple[str, str, int], ...]) -> type[Struct]:
     kinds = {name: types.Array(from_dtype(np.dtype(dtype)), axes, "C") for name, dtype, axes in arrays}
     members = kinds | {"__annotations__": dict.fromkeys(kinds, np.ndarray)}
-    return type(f"Arrays{crc32(str(arrays).encode()):x}", (Struct,), members)
+    return type("Arrays", (Struct,), members)
 
 
 class _Array:
