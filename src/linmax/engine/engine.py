@@ -18,6 +18,7 @@ import numpy as np
 
 from linmax.core import averages
 from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Rule
+from linmax.core.member import RunningRule
 from linmax.data.arrays import Layout, concatenate, cut
 from linmax.engine.bench import Bench
 from linmax.engine.coordinates import largest_rating, stride_for
@@ -197,7 +198,9 @@ class Engine:
         """Predictions and scores of these weights."""
         predictions, table = np.zeros(size, np.int32), np.zeros((size, self.k))
         self.bench.show(instances)
-        rate(self.bench.members[0], weights, predictions, table)
+        scorer = RunningRule(trials=self.bench.trials, shape=self.state.shape)  # there may be no member
+        self.bench.room.lend(scorer)
+        rate(scorer, weights, predictions, table)
         return predictions, table
 
     def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: int = 0) -> Outcome:

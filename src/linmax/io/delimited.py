@@ -22,7 +22,7 @@ from linmax.io.options import Position, ReadOptions
 from linmax.io.records import COLUMN_OPTIONS, Columns, Records, StreamFormat
 from linmax.io.schema import CATEGORY, MISSING, NUMBER, TYPE_SAMPLE, is_number, named_columns, refuse_repeated
 from linmax.io.sources import Source
-from linmax.io.tables import Column, TableLayout
+from linmax.io.tables import Column, TableLayout, floats
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ class Csv(StreamFormat):
         for name, column in zip(table.column_names, table.columns, strict=True):
             cells = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             if pa.types.is_floating(cells.type):
-                columns[name] = Column(NUMBER, cells.to_numpy(zero_copy_only=False))
+                columns[name] = Column(NUMBER, floats(cells))
             elif is_loose and pa.types.is_dictionary(cells.type):
                 words = compute.ascii_trim(cells.dictionary, " ")
                 columns[name] = Column("", pa.DictionaryArray.from_arrays(cells.indices, words))

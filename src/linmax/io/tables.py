@@ -10,6 +10,7 @@ Tables with types: Parquet, Arrow's files and streams of record batches, and tab
 from __future__ import annotations
 
 import decimal
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["Arrow", "Column", "Frames", "Parquet", "TableFormat", "TableLayout", "columns_of", "is_table"]
+__all__ = ["Arrow", "Column", "Frames", "Parquet", "TableFormat", "TableLayout", "columns_of", "floats", "is_table"]
 
 INEXACT = 2**53  # from here on, whole numbers may be rounded as floats
 
@@ -102,7 +103,7 @@ class Column:
         if not isinstance(self.cells, np.ndarray):
             found = self.cells if pa.types.is_dictionary(self.cells.type) else self.cells.dictionary_encode()
             codes = found.indices.fill_null(-1) if found.null_count else found.indices
-            return codes.to_numpy(zero_copy_only=False).astype(np.int64), found.dictionary.to_pylist()
+            return np.from_dlpack(codes).astype(np.int64), found.dictionary.to_pylist()  # to_numpy imports pandas
         if self.cells.dtype.kind == "O":
             places: dict[tuple[type, Any], int] = {}
             objects = [-1 if v is None else places.setdefault((type(v), v), len(places)) for v in self.cells.tolist()]
@@ -128,7 +129,7 @@ class Column:
             return self.cells.astype(np.float64), none
         if not isinstance(self.cells, np.ndarray):
             try:
-                return self.cells.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64), none
+                return floats(self.cells.cast(pa.float64())).copy(), none
             except pa.ArrowInvalid:
                 pass
         codes, values = self.coded
@@ -136,6 +137,11 @@ class Column:
         table = np.array([*(np.nan if number is None else number for number in pairs), np.nan])
         is_word = np.array([*(number is None for number in pairs), False])
         return table[codes], np.flatnonzero(is_word[codes])
+
+
+def floats(cells: Any) -> np.ndarray:
+    """Return an Arrow array of floats as NumPy's, nan where it is null. (``to_numpy`` would import pandas.)"""
+    return np.from_dlpack(cells.fill_null(math.nan))
 
 
 def _number(value: Any) -> float | None:
@@ -189,7 +195,7 @@ def _of_arrow(column: Any) -> Column:
         text = column.cast(pa.large_string())
         return Column(words_type([value for value in text[:TYPE_SAMPLE].to_pylist() if value is not None]), text)
     if types.is_integer(kind) and not column.null_count:
-        return Column(NUMBER, np.array(column.to_numpy(zero_copy_only=False)))
+        return Column(NUMBER, np.from_dlpack(column))
     if types.is_boolean(kind):
         return Column(NUMBER, np.array(column.to_pylist(), object if column.null_count else bool))
     if types.is_integer(kind) and kind.bit_width == 64:
@@ -199,7 +205,7 @@ def _of_arrow(column: Any) -> Column:
     if types.is_decimal(kind):  # Arrow's own cast does not round to the nearest number
         return Column(NUMBER, np.array([np.nan if v is None else float(v) for v in column.to_pylist()], np.float64))
     if types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind):
-        return Column(NUMBER, column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64))
+        return Column(NUMBER, floats(column.cast(pa.float64(), safe=False)))
     if types.is_temporal(kind):
         return Column(DATES, column.cast(pa.string()))
     if types.is_list(kind) or types.is_large_list(kind):

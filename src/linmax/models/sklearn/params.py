@@ -87,7 +87,7 @@ def _settings(described: Any) -> dict[str, Any]:
     """Return the parameters of a learner that no technique surrounds."""
     if isinstance(described, Rule):
         return dict(described.parameters) if described.name.replace("_", "-") in REGISTRY else {}
-    if isinstance(described, Description):
+    if isinstance(described, Description) and not described.scales_attributes:  # the pools have nothing to tune
         return {field.name: getattr(described, field.name) for field in fields(described)}
     return {}
 
