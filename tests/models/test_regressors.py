@@ -111,7 +111,8 @@ def test_one_trial_at_a_time_equals_a_run(regressor):
     whole, single, parts = regressor(), regressor(), regressor()
     predictions = whole.run(X, y)
     before = [(single.predict(x), single.learn(x, value)) for x, value in zip(X, y, strict=True)]
-    np.testing.assert_allclose([p for p, _ in before], predictions, rtol=1e-12)
+    # A processor that fuses multiplications and additions rounds a sum that cancels differently.
+    np.testing.assert_allclose([p for p, _ in before], predictions, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal([p for _, p in before], predictions)
     np.testing.assert_array_equal(np.concatenate([parts.run(X[:7], y[:7]), parts.run(X[7:], y[7:])]), predictions)
     np.testing.assert_array_equal(single.weights, whole.weights)
