@@ -136,7 +136,7 @@ class TestErrors:
         with subprocess.Popen(command, env=environment(), stdout=pipe, stderr=pipe, text=True) as process:
             assert process.stdout.readline() == "running\n"
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=120)
         assert (process.returncode, errors) == (130, "linmax: interrupted\n")
 
     @pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")

@@ -109,8 +109,8 @@ def test_columns_of_numbers_may_come_in_any_order(scale):
         model = cluster.fit("A-perceptron", given, passes=2, scale=scale).model
         (batch,) = linmax.stream(TABLE, model=model, grow=False)
         found.append(model.scores(batch))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
-    np.testing.assert_allclose(found[0], found[2], rtol=1e-12)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found[0], found[2], rtol=1e-12, atol=1e-12)
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ class TestPlay:
         trace = linmax.run(name, linmax.experts(votes=problem.votes), problem.labels)
         result = played[place][name]
         assert result.mistakes == trace.mistakes[-1]
-        np.testing.assert_allclose(result.weights, trace.model.weights.arrays.flat, rtol=1e-12)
+        np.testing.assert_allclose(result.weights, trace.model.weights.arrays.flat, rtol=1e-12, atol=1e-12)
         fresh = linmax.majority_problem(noise=0.05, trials=2000, seed=8)
         wrong = trace.model.predict(linmax.experts(votes=fresh.votes)) != fresh.labels
         assert majority.last_errors(0.05, 2000, 8, result.weights[np.newaxis]) == pytest.approx([wrong.mean()])

@@ -75,10 +75,10 @@ def test_one_that_learned_nothing_changes_no_bit(learner):
 def test_names_in_another_order_change_nothing(learner):
     one, other = learned(0, HALF, learner), learned(HALF, 2 * HALF, learner)
     turned = learned(HALF, 2 * HALF, learner, order=list(range(len(VOTERS)))[::-1])
-    np.testing.assert_allclose(scores_of(merge([one, turned])), scores_of(merge([one, other])), rtol=1e-9)
-    np.testing.assert_allclose(scores_of(merge([turned, one])), scores_of(merge([one, other])), rtol=1e-9)
+    np.testing.assert_allclose(scores_of(merge([one, turned])), scores_of(merge([one, other])), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(scores_of(merge([turned, one])), scores_of(merge([one, other])), rtol=1e-9, atol=1e-10)
     assert one.classes != other.classes  # in the order in which they were met
-    np.testing.assert_allclose(scores_of(merge([other, one])), scores_of(merge([one, other])), rtol=1e-9)
+    np.testing.assert_allclose(scores_of(merge([other, one])), scores_of(merge([one, other])), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.small
@@ -90,9 +90,9 @@ def test_the_order_of_merging_only_rounds(learner, how):
     left = merge([merge(parts[:2], "trials"), parts[2]], "trials")
     right = merge([parts[0], merge(parts[1:], "trials")], "trials")
     for merged in (left, right):
-        np.testing.assert_allclose(scores_of(merged), at_once, rtol=1e-8)
+        np.testing.assert_allclose(scores_of(merged), at_once, rtol=1e-8, atol=1e-10)
     back = merge(parts[::-1], how)
-    np.testing.assert_allclose(scores_of(back), scores_of(merge(parts, how)), rtol=1e-8)
+    np.testing.assert_allclose(scores_of(back), scores_of(merge(parts, how)), rtol=1e-8, atol=1e-10)
 
 
 def with_silence(begin: int, end: int, order: Any = None) -> Learner:
@@ -114,7 +114,7 @@ def test_how_many_are_silent_is_merged():
         merge([parts[0], merge(parts[1:], "trials")], "trials"),
         merge([parts[0], turned, parts[2]], "trials"),
     ):
-        np.testing.assert_allclose(scores_of(merged), scores_of(at_once), rtol=1e-8)
+        np.testing.assert_allclose(scores_of(merged), scores_of(at_once), rtol=1e-8, atol=1e-10)
     merged, single = (model.engine.top.running for model in (at_once, whole))
     assert merged.silence[0] == single.silence[0] == 2 * HALF
     narrow = int(merged.counts[-1])
@@ -164,7 +164,7 @@ def test_what_all_went_on_from_counts_once():
     assert one.counts[:3].tolist() == other.counts[:3].tolist()
     np.testing.assert_allclose(np.trace(one.precision[1]), np.trace(other.precision[1]), rtol=0.05)
     same = merge_since(base, [parts[0], copy.deepcopy(base)])
-    np.testing.assert_allclose(scores_of(same), scores_of(parts[0]), rtol=1e-9)
+    np.testing.assert_allclose(scores_of(same), scores_of(parts[0]), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.small

@@ -90,7 +90,7 @@ def test_labels_are_sorted_when_not_given() -> None:
     learner = LinearThreshold("perceptron")
     learner.run(x, np.where(y > 0, "up", "down"))
     assert learner.labels == ("down", "up")
-    np.testing.assert_allclose(learner.score(x[:5]), x[:5] @ learner.weights, rtol=1e-12)
+    np.testing.assert_allclose(learner.score(x[:5]), x[:5] @ learner.weights, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.small
@@ -164,7 +164,7 @@ def test_attributes_by_name_grow(case: Case) -> None:
     columns = [named._vocabulary[f"name {names[c]}"] for c in range(6)]
     assert (named.trials, named.updates, named.mistakes) == (dense.trials, dense.updates, dense.mistakes)
     if not case.scale_free:
-        np.testing.assert_allclose(named.weights[columns], dense.weights, rtol=1e-12)
+        np.testing.assert_allclose(named.weights[columns], dense.weights, rtol=1e-12, atol=1e-14)
     before = named.weights
     assert named.predict([{"never seen": 1.0}, {}]).tolist() == [1, 1]
     assert named.weights[:6].tolist() == before.tolist()

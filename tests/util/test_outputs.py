@@ -73,7 +73,7 @@ class TestWriteJson:
         reader = threading.Thread(target=lambda: received.append(path.read_text()))
         reader.start()
         write_json({"a": 1}, path)
-        reader.join(timeout=10)
+        reader.join(timeout=120)
         assert json.loads(received[0]) == {"a": 1}
         assert stat.S_ISFIFO(path.stat().st_mode)
 
