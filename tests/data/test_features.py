@@ -7,18 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linmax.features import (
-    Terms,
-    conjunctions,
-    conjunctions_of,
-    constant,
-    count_conjunctions,
-    negated_literals,
-    pack,
-)
+from linmax.features import bins, conjunctions, conjunctions_of, constant, negated_literals, pack
 from scipy import sparse
 
-from linmax import experts, rules, run
+from linmax import LinearThreshold, experts, rules, run
 
 pytestmark = pytest.mark.small
 
@@ -49,15 +41,13 @@ def problems(draw):
 @given(problems(), st.booleans())
 def test_conjunctions_equal_brute_force(problem, as_sparse):
     x, k, negated = problem
-    features, terms = conjunctions(sparse.csr_matrix(x) if as_sparse else x, k, negated)
-    n = x.shape[1]
-    expected = all_terms(n, k, negated)
-    assert len(terms) == len(expected) == features.shape[1] == count_conjunctions(n, k, negated)
-    columns = {frozenset(terms.literals(c)): c for c in range(len(terms))}
-    assert columns.keys() == set(expected)
-    dense = features.toarray()
-    for term, column in columns.items():
-        assert dense[:, column].tolist() == [float(true_in(row, term)) for row in x]
+    features, names = conjunctions(sparse.csr_matrix(x) if as_sparse else x, k, negated)
+    expected = all_terms(x.shape[1], k, negated)
+    terms = [frozenset((int(part.lstrip("~x")), "~" in part) for part in name.split(" & ")) for name in names]
+    assert len(terms) == len(expected) == features.shape[1]
+    assert set(terms) == set(expected)
+    for term, column in zip(terms, features.toarray().T, strict=True):
+        assert column.tolist() == [float(true_in(row, term)) for row in x]
     assert features.has_canonical_format
     assert (features.data == 1).all()
 
@@ -69,54 +59,14 @@ def test_columns_stay_when_variables_are_added(problem, extra):
     wider = np.hstack([x, np.ones((len(x), extra))])
     narrow, terms = conjunctions(x, k, negated)
     wide, more = conjunctions(wider, k, negated)
-    assert list(terms) == more[: len(terms)]
+    assert terms == more[: len(terms)]
     np.testing.assert_array_equal(narrow.toarray(), wide.toarray()[:, : len(terms)])
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(1, 7), st.integers(1, 5), st.booleans())
-def test_terms_are_a_list_with_an_inverse(n, k, negated):
-    terms = Terms(n, k, negated)
-    names = list(terms)
-    assert len(set(names)) == len(names)
-    assert [terms.index(name) for name in names] == list(range(len(names)))
-    assert terms[-1] == names[-1]
-    assert terms[1:3] == names[1:3]
-    with pytest.raises(IndexError, match=f"got {len(names)}"):
-        terms[len(names)]
-
-
-def test_terms_find_a_term_in_a_space_too_large_to_list():
-    terms = Terms(2_000, 4, negated=True)
-    assert len(terms) > 10**12
-    column = terms.index("~x1999 & x0 & x77 & ~x100")
-    assert terms[column] == "x0 & x77 & ~x100 & ~x1999"
-    assert "x2000" not in terms
-    assert "x1 & ~x1" not in terms
-    assert 3 not in terms
 
 
 def test_strange_names_do_not_clash():
     names = ["a", "b", "a & b", "~a", "\\", "&", "~", " ", "a &", "& b"]
-    terms = Terms(len(names), 3, negated=True, names=names)
+    terms = conjunctions(np.ones((1, len(names))), 3, negated=True, names=names)[1]
     assert len(set(terms)) == len(terms)
-    assert [terms.index(name) for name in terms] == list(range(len(terms)))
-
-
-def test_a_wide_index_space_keeps_64_bit_columns():
-    x = sparse.csr_array((np.ones(3), ([0, 0, 1], [4_999, 0, 7])), shape=(2, 5_000))
-    features, terms = conjunctions(x, 3)
-    assert features.shape == (2, count_conjunctions(5_000, 3))
-    assert features.shape[1] > 2**31
-    assert [terms[c] for c in features.indices] == ["x0", "x4999", "x0 & x4999", "x7"]
-    assert conjunctions(x, 1)[0].indices.dtype == np.int32
-
-
-@pytest.mark.parametrize("negated", [False, True])
-@pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 5), (10, 3), (60, 2)])
-def test_count_follows_the_formula(n, k, negated):
-    base = 2 if negated else 1
-    assert count_conjunctions(n, k, negated) == sum(math.comb(n, j) * base**j for j in range(1, k + 1))
 
 
 def as_read_only(x):
@@ -192,6 +142,44 @@ def test_xor_is_learned_through_conjunctions():
     assert mistakes_of_each_pass(x).min() > 50
 
 
+# -- bins -----------------------------------------------------------------------------------------------
+
+
+def test_bins_of_quantiles_and_of_few_values():
+    rows = np.column_stack([np.arange(100.0), np.arange(100) % 3])
+    features, binning = bins(rows, 4, names=["n", "c"])
+    assert features.shape == (100, 7)
+    assert features.sum(axis=0).tolist() == [25, 25, 25, 25, 34, 33, 33]
+    assert binning.names == (
+        "n < 25", "25 <= n < 50", "50 <= n < 75", "n >= 75", "c < 0.5", "0.5 <= c < 1.5", "c >= 1.5",
+    )  # fmt: skip
+    later, same = bins([[-5.0, 2.0], [1000.0, 0.0]], like=binning)
+    assert same is binning
+    assert later.indices.tolist() == [0, 6, 3, 4]
+
+
+def test_what_cannot_be_cut():
+    _, binning = bins([[1.0], [2.0]])
+    with pytest.raises(ValueError, match="x must be finite, got nan in row 0, column 1; replace it"):
+        bins([[1.0, np.nan]])
+    with pytest.raises(ValueError, match="x must have 1 columns as the table cut before, got 2"):
+        bins([[1.0, 2.0]], like=binning)
+    with pytest.raises(ValueError, match="names must have one name for each of the 2 columns of x, got 1"):
+        bins([[1.0, 2.0]], names=["a"])
+
+
+def test_winnow_over_pairs_of_bins_keeps_its_bound():
+    """A rectangle among many attributes: one pair of bins of each, whatever the others are."""
+    random = np.random.default_rng(0)
+    rows = random.integers(0, 4, (1500, 8)).astype(float)
+    literals, binning = bins(rows, 4)
+    features, terms = conjunctions(literals, 2, names=binning.names)
+    labels = ((rows[:, 0] == 1) & (rows[:, 1] == 2)) | ((rows[:, 2] == 0) & (rows[:, 3] == 3))
+    machine = LinearThreshold(rules.winnow(2, threshold=len(terms)))
+    machine.run(features, labels)
+    assert machine.mistakes <= 2 + 3 * 2 * (1 + np.log2(len(terms)))
+
+
 # -- instances as dicts ---------------------------------------------------------------------------------
 
 
@@ -215,8 +203,8 @@ def test_conjunctions_of_a_dict_and_of_a_matrix_have_the_same_names():
     features, terms = conjunctions(x, 3, names=names)
     for row, stored in zip(x, features.toarray(), strict=True):
         instance = {name: int(v) for name, v in zip(names, row, strict=True)}
-        columns = {terms.index(term) for term in conjunctions_of(instance, 3)}
-        assert columns == set(np.flatnonzero(stored).tolist())
+        found = {frozenset(term.split(" & ")) for term in conjunctions_of(instance, 3)}
+        assert found == {frozenset(terms[column].split(" & ")) for column in np.flatnonzero(stored)}
 
 
 def test_pack_grows_its_vocabulary_and_leaves_the_given_one():
@@ -279,12 +267,7 @@ NAN, INF = float("nan"), float("inf")
         (lambda: conjunctions([[0, 1]], 2, names=["a", "a"]), ValueError, "names must differ, got 'a'"),
         (lambda: conjunctions([[0, 1]], 2, names="ab"), TypeError, "names must be a list of strings"),
         (lambda: conjunctions([[0, 1]], 2, names=["a", 1]), TypeError, "names must be strings, got 1"),
-        (lambda: conjunctions(np.zeros((1, 5_000)), 60), ValueError, "k must be smaller, got 60"),
-        (lambda: count_conjunctions(0, 2), ValueError, "n must be >= 1, got 0"),
-        (lambda: Terms(3, 2).index("x9"), ValueError, "'x9' is no literal; 'x0' is one"),
-        (lambda: Terms(3, 2).index("~x1"), ValueError, "'~x1' is no literal"),
-        (lambda: Terms(3, 2).index("x0 & x1 & x2"), ValueError, "at most 2 literals"),
-        (lambda: Terms(3, 2).index("x0", 1), ValueError, "'x0' is column 0"),
+        (lambda: conjunctions(np.zeros((1, 5_000)), 60), ValueError, "k must be smaller: 5000 variables have"),
         (lambda: constant([[INF]]), ValueError, "x must be finite, got inf in row 0, column 0"),
         (lambda: negated_literals([[1.5]]), ValueError, "x must be from 0 to 1, got 1.5"),
         (lambda: negated_literals([[-0.5]]), ValueError, "x must be from 0 to 1, got -0.5"),

@@ -9,7 +9,7 @@
 ``standard``  dense: (x_i - mean_i) / deviation_i, at most 5 in magnitude, over sqrt(d). Sparse attributes are not
               centered, which would make every one of them present: x_i / rms_i, over occurrences
 ``auto``      standard when there are dense attributes. Sparse ones alone: idf while they are words, and standard once
-              they are numbers, of which most are there (`linmax.data.numeric`); idf would leave nothing of them. For
+              they are numbers, of which most are there (`are_numbers`); idf would leave nothing of them. For
               rules that need values in [-1, 1], max instead of standard (`Scaling.keep_within`)
 
 The constant attribute is scaled like any other. Left at 1 in short scaled rows it would outweigh them: on 20
@@ -17,19 +17,25 @@ newsgroups it doubles the error of passive-aggressive learning. Where its value 
 it becomes the first attribute (`Scaling.prepends`).
 
 Rows are scaled one after the other, so that cutting a stream differently changes no bit.
+
+References
+----------
+Sparck Jones, "A statistical interpretation of term specificity", Journal of Documentation 28 (1972): idf.
+Welford, "Note on a method for calculating corrected sums of squares", Technometrics 4 (1962): running deviation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import boolean, float64, int32, int64, types
 
 from linmax.core.contract import Instances
-from linmax.data.scaling_rows import KINDS, kind_now, scale_rows
+from linmax.jit.compiling import kernel
 from linmax.util import checks
 from linmax.util.lazy import LazyModule
 
@@ -38,11 +44,201 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["LIMIT", "SCALINGS", "WITHIN", "Scaling"]
+__all__ = [
+    "LIMIT",
+    "MOST_NUMERIC",
+    "SCALINGS",
+    "STEADY",
+    "WITHIN",
+    "Scaling",
+    "are_numbers",
+    "pooled_moments",
+    "squash",
+    "standardise",
+]
 
+KINDS = ("none", "max", "length", "log", "idf", "standard", "auto", "auto within 1")
+NONE, MAX, LENGTH, LOG, IDF, STANDARD, AUTO, AUTO_WITHIN = range(8)
+CLIP = 5.0
+STEADY = 1e-10  # a deviation this far below the mean is rounding
 SCALINGS = KINDS[:-1]
 WITHIN = KINDS[-1]  # auto for rules that need values in [-1, 1]
 LIMIT = 1e100  # squares of larger values would overflow
+NUMERIC_SHARE = 0.1  # of attributes that are there, from which on they are numbers
+FIRST_DOUBT = 1.2  # over the root of the trials: the share that is asked for at first
+MOST_NUMERIC = 2048  # attributes that are taken for numbers, at most
+
+_NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@kernel()
+def are_numbers(there: int, trials: int, attributes: int) -> bool:
+    """Return whether this many values, in this many trials of this many attributes, are numbers.
+
+    Examples
+    --------
+    >>> are_numbers(950, 100, 10), are_numbers(950, 100, 500)
+    (True, False)
+    """
+    enough = max(NUMERIC_SHARE, FIRST_DOUBT / math.sqrt(max(1, trials)))
+    return attributes <= MOST_NUMERIC and there / max(1, attributes * trials) >= enough
+
+
+@kernel()
+def squash(value: float) -> float:
+    """sign(v) log(1 + |v|)."""
+    if value == 1.0:
+        return 0.6931471805599453
+    return math.copysign(math.log1p(abs(value)), value)
+
+
+@kernel()
+def clipped(value: float) -> float:
+    """At most CLIP in magnitude."""
+    return min(CLIP, max(-CLIP, value))
+
+
+@kernel()
+def standardise(value: float, stats: np.ndarray, learn: bool) -> float:
+    """(v - mean) / deviation, this value included; ``stats`` are count, mean and sum of squared deviations."""
+    count = stats[0] + 1.0
+    delta = value - stats[1]
+    mean = stats[1] + delta / count
+    squares = stats[2] + delta * (value - mean)
+    if learn:
+        stats[0], stats[1], stats[2] = count, mean, squares
+    deviation = math.sqrt(squares / count)
+    return clipped((value - mean) / deviation) if deviation > STEADY * abs(mean) else 0.0
+
+
+@kernel()
+def kind_now(asked: int, trials: int, values: int, attributes: int) -> int:
+    """Return the kind, or the one decided by the numbers of sparse values, attributes and trials so far."""
+    if asked < AUTO:
+        return asked
+    if not are_numbers(values, trials, attributes):
+        return IDF
+    return MAX if asked == AUTO_WITHIN else STANDARD
+
+
+@kernel()
+def note(asked: int, kind: int, value: float, trials: np.ndarray, stats: np.ndarray) -> None:
+    """Count a value of a sparse attribute, and what of its statistics the present kind does not keep itself."""
+    trials[1] += 1
+    trials[2] += stats[0] == 0.0
+    if kind == MAX:
+        stats[0] += 1.0
+    elif kind == IDF:
+        stats[1] = max(stats[1], abs(value)) if asked == AUTO_WITHIN else stats[1] + value * value
+
+
+@kernel(
+    types.void(
+        int64, boolean, float64, int64, float64[:, ::1], int64[::1], int32[::1], float64[::1], int64[::1],
+        float64[:, ::1], float64[:, ::1], float64[:, ::1], int64[::1], int32[::1], float64[::1],
+    )
+)  # fmt: skip
+def scale_rows(
+    kind: int,
+    learn: bool,
+    constant: float,
+    shift: int,
+    dense: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    trials: np.ndarray,
+    dense_stats: np.ndarray,
+    sparse_stats: np.ndarray,
+    new_dense: np.ndarray,
+    new_indptr: np.ndarray,
+    new_indices: np.ndarray,
+    new_values: np.ndarray,
+) -> None:
+    """Scale rows into the ``new`` arrays; with ``shift`` 1 the constant comes first, among the dense ones if any.
+
+    ``sparse_stats`` are occurrences and the sum of squares (or the largest magnitude) of each attribute; ``trials`` are
+    followed by the sparse values and attributes met in them.
+    """
+    width, past, asked = dense.shape[1], trials[0], kind
+    dense_shift = shift if width else 0
+    sparse_shift = shift - dense_shift
+    put = 0
+    for t in range(dense.shape[0]):
+        kind = kind_now(asked, past, trials[1], trials[2])
+        squares = 0.0
+        for f in range(width):
+            value = dense[t, f]
+            if value != value:  # missing: says nothing and teaches nothing
+                value = 0.0
+            elif kind == STANDARD:
+                value = standardise(value, dense_stats[f], learn)
+            elif kind == MAX:
+                largest = max(dense_stats[f, 0], abs(value))
+                if learn:
+                    dense_stats[f, 0] = largest
+                value = value / largest if largest > 0.0 else 0.0
+            elif kind == LOG or kind == IDF:
+                value = squash(value)
+            squares += value * value
+            new_dense[t, f + dense_shift] = value
+        begin, end = put, put
+        if indptr.size:
+            put += sparse_shift
+            begin, end = put, put + indptr[t + 1] - indptr[t]
+            offset = indptr[t] - begin
+            rarity = math.log(past + 2.0)
+            for place in range(begin, end):
+                column, value = indices[place + offset], values[place + offset]
+                if asked >= AUTO and learn:
+                    note(asked, kind, value, trials, sparse_stats[column])
+                if kind == LOG or kind == IDF:
+                    value = squash(value)
+                if kind == IDF:
+                    count = sparse_stats[column, 0] + 1.0
+                    value *= rarity - math.log(count)
+                    if learn:
+                        sparse_stats[column, 0] = count
+                elif kind == STANDARD:
+                    count = sparse_stats[column, 0] + 1.0
+                    total = sparse_stats[column, 1] + value * value
+                    if learn:
+                        sparse_stats[column, 0], sparse_stats[column, 1] = count, total
+                    value = clipped(value / math.sqrt(total / count)) if total > 0.0 else 0.0
+                elif kind == MAX:
+                    largest = max(sparse_stats[column, 1], abs(value))
+                    if learn:
+                        sparse_stats[column, 1] = largest
+                    value = value / largest if largest > 0.0 else 0.0
+                squares += value * value
+                new_indices[place] = column + sparse_shift
+                new_values[place] = value
+            put = end
+            new_indptr[t + 1] = put
+        one = squash(constant) if kind == LOG or kind == IDF else constant
+        factor = 1.0
+        if kind == STANDARD:
+            factor = 1.0 / math.sqrt(max(1.0, float(width + end - begin)))
+        elif kind == LENGTH or kind == LOG or kind == IDF:
+            squares += one * one
+            factor = 1.0 / math.sqrt(squares) if squares > 0.0 else 1.0
+        for f in range(new_dense.shape[1]):
+            new_dense[t, f] *= factor
+        for place in range(begin, end):
+            new_values[place] *= factor
+        if dense_shift:
+            new_dense[t, 0] = one * factor
+        if sparse_shift:
+            new_indices[begin - 1], new_values[begin - 1] = 0, one * factor
+        if learn:
+            past += 1
+    trials[0] = past
+
+
+# -- scaling with its state -------------------------------------------------------------------------------------------
 
 
 class Scaling:
@@ -244,12 +440,26 @@ class Scaling:
         return replace(given, dense=dense, csr=csr, constant=constant, attribute_names=names, vocabulary=vocabulary)
 
 
-_NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))
-
-
 def _refuse_wild(values: np.ndarray) -> None:
     """Refuse values whose squares would overflow; nan passes, as a missing value (elsewhere it was refused before)."""
     if values.size:
         largest = float(np.nanmax(np.abs(values), initial=0.0))
         if largest > LIMIT:
             raise ValueError(f"attributes must be at most {LIMIT:g} in magnitude, got {largest:g}; divide them")
+
+
+def pooled_moments(tables: Sequence[np.ndarray], signs: Sequence[int]) -> np.ndarray:
+    """Tables of count, mean and sum of squared deviations, a row an attribute, added with signs.
+
+    Chan, Golub and LeVeque (1983): about a common centre c the sums of x - c and (x - c)^2 simply add up. The centre is
+    that of the last table.
+    """
+    centre = tables[-1][:, 1]
+    count, linear, square = (np.zeros(len(centre)) for _ in range(3))
+    for sign, table in zip(signs, tables, strict=True):
+        away = table[:, 1] - centre
+        count += sign * table[:, 0]
+        linear += sign * table[:, 0] * away
+        square += sign * (table[:, 2] + table[:, 0] * away * away)
+    mean = np.divide(linear, count, out=np.zeros_like(linear), where=count > 0.0)
+    return np.column_stack([count, centre + mean, np.maximum(square - count * mean * mean, 0.0)])

@@ -4,7 +4,7 @@ An attribute is identified by its number in the vocabulary, or by `FIRST_DENSE` 
 ``groups`` has a bit for each group that it belongs to. A pair has the key first 2^32 + second, and as its value the
 product of theirs.
 
-Pairs of attributes that are asked for (`linmax.data.features.products`), added to the batches of a stream.
+Pairs of attributes that are asked for (`linmax.data.features`), added to the batches of a stream.
 
 The pair of two columns of numbers is a column of numbers. With hashed names there are no groups, and ``all`` hashes the
 two numbers.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import boolean, float64, int32, int64, types
 
-from linmax.data.features.products import ALL, belongs
+from linmax.data.features import ALL, belongs
 from linmax.io.batch import Batch
 from linmax.io.bytes import PADDING
 from linmax.io.vocabulary import Vocabulary, number_names

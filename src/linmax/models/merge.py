@@ -32,8 +32,7 @@ import numpy as np
 from linmax.core import averages
 from linmax.core.contract import EXPERTS, GAUGE, KNOWN, OWN, RAW, SHIFT, STRIDE, TRIALS, Part, Rule
 from linmax.data.arrays import Layout
-from linmax.data.moments import pooled_moments
-from linmax.data.scaling import WITHIN, Scaling
+from linmax.data.scaling import WITHIN, Scaling, pooled_moments
 from linmax.data.side_columns import Sides
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.loop import start_means

@@ -13,7 +13,7 @@ from numba import float32, int32, int64, types
 
 from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, InstancesT, Labels, Matrix, Vector
 from linmax.data.arrays import attributes_of
-from linmax.data.numeric import MOST_NUMERIC
+from linmax.data.scaling import MOST_NUMERIC
 from linmax.engine.engine import Engine
 from linmax.engine.one_trial.path import (
     ASK,

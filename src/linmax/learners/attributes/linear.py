@@ -23,8 +23,7 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from linmax.core.contract import Indices, Labels, Matrix, Vector
-from linmax.data.moments import pooled_moments
-from linmax.data.scaling_rows import standardise
+from linmax.data.scaling import pooled_moments, standardise
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import (
     DENIED,

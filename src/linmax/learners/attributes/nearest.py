@@ -19,8 +19,7 @@ import numpy as np
 from numba import boolean, int64, types
 
 from linmax.core.contract import Indices, Labels, Matrix, Vector
-from linmax.data.moments import pooled_moments
-from linmax.data.scaling_rows import STEADY
+from linmax.data.scaling import STEADY, pooled_moments
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import (
     DENIED,

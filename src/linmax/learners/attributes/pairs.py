@@ -25,7 +25,7 @@ import numpy as np
 from numba import boolean, int64, types
 
 from linmax.core.contract import Indices, Labels, Matrix, Vector
-from linmax.data.features.bins import edges_of
+from linmax.data.features import edges_of
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import DENIED, Group, SingleCube, SingleMatrix, Task, best_rival
 from linmax.learners.base import Field, Mixture, Placement, Table, mix_learned, spot_of

@@ -1,6 +1,6 @@
 """What kind of attributes these are: numbers that are mostly there, or words of which each row has a few.
 
-It is decided by the data, not by what they came in (`linmax.data.numeric`); a 0 counts as absent. Numbers are learned
+It is decided by the data, not by what they came in (`are_numbers`); a 0 counts as absent. Numbers are learned
 from by the groups for dense attributes, words by those for sparse ones, whatever array they are in.
 
 The first trials of a stream, kept until nothing more is decided from them.
@@ -24,7 +24,7 @@ from numba import boolean, int64, types
 
 from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Matrix
 from linmax.data.arrays import Layout, attributes_of, cut, no_instances, widen
-from linmax.data.numeric import MOST_NUMERIC, are_numbers
+from linmax.data.scaling import MOST_NUMERIC, are_numbers
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import renamed
 from linmax.learners.attributes.stacker import MemberFusion

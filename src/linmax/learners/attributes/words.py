@@ -39,7 +39,7 @@ from numba import boolean, int64, types
 
 from linmax.core.contract import Indices, Instances, InstancesT, Labels, Vector
 from linmax.core.linear_max import longest_row
-from linmax.data.scaling_rows import squash
+from linmax.data.scaling import squash
 from linmax.jit.compiling import kernel
 from linmax.jit.float_rows import add_log_rows, add_row, add_rows, entropy_row, log_row, shrink_row, squash_row, sum_row
 from linmax.jit.prefetch import fetch

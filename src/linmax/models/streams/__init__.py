@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from linmax.data.features.products import checked_pairs
+from linmax.data.features import checked_pairs
 from linmax.io.batch import Batch, Classes, ahead
 from linmax.io.delimited import named_delimiter
 from linmax.io.formats import FORMATS, register_format
