@@ -192,7 +192,7 @@ def test_pairs_that_cannot_be_made() -> None:
         linmax.features.pairs_of({"a": 1e200, "b": 1e200}, ["a:b"])
     with pytest.raises(TypeError, match="a list such as"):
         linmax.features.pairs([[1.0]], "all")
-    with pytest.raises(ValueError, match="names must have one for each of 1 columns, got 2"):
+    with pytest.raises(ValueError, match="names must have one name for each of the 1 columns of x, got 2"):
         linmax.features.pairs([[1.0]], ["all"], ["a", "b"])
     with pytest.raises(ValueError, match="linmax.stream"):
         linmax.features.pairs(sparse.csr_array((1, 5000)))
