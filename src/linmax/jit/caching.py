@@ -1,7 +1,7 @@
 """The cache of compiled functions.
 
 A folder of the cache belongs to one state of a source file and of those whose compiled functions it calls, wherever the
-package is installed. Code that is missing there may have been compiled ahead (see `linmax.jit.built`).
+package is installed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python, rtsys
-
-from linmax.jit import built
 
 __all__ = ["CHECKED", "JIT", "KernelCache", "cache_folder", "is_kept", "sources_of"]
 
@@ -172,18 +170,13 @@ class _CachedForm(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """The cache of one function: read from its folder, or from code compiled ahead."""
+    """The cache of one function."""
 
     _impl_class = _CachedForm
 
     def __init__(self, function: Any, allocates: bool) -> None:
         super().__init__(function)
         self._allocates = allocates
-
-    @property
-    def state(self) -> str:
-        """The name of the folder, which stands for one state of the sources."""
-        return Path(self.cache_path).name
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Read a compiled form, or return None.
@@ -198,8 +191,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         with global_compiler_lock, self._guard_against_spurious_io_errors():
             usual, codegen._library_class = codegen._library_class, ReadCode
             try:
-                found = self._load_overload(signature, target)
-                return built.read(self, self.state, signature, target) if found is None and not CHECKED else found
+                return self._load_overload(signature, target)
             finally:
                 codegen._library_class = usual
 
@@ -207,8 +199,6 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """Store a compiled form; warn where that is impossible."""
         if bool(numba.config.BOUNDSCHECK) != CHECKED:
             raise RuntimeError("NUMBA_BOUNDSCHECK has changed since linmax was imported; set it before that")
-        if built.BUILDING:
-            built.write(self, self.state, signature, data)
         try:
             super().save_overload(signature, data)
         except OSError as error:
@@ -218,6 +208,5 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 def is_kept(dispatcher: Any) -> bool:
-    """Whether some compiled form of a function is in the cache, or was compiled ahead."""
-    kept = dispatcher._cache
-    return Path(kept._cache_file._index_path).exists() or built.holds(kept.state, dispatcher.py_func)
+    """Return whether some compiled form of a function is in the cache."""
+    return Path(dispatcher._cache._cache_file._index_path).exists()
