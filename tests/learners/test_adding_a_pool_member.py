@@ -21,7 +21,7 @@ class Majority(Group):
     members = ("majority by sign",)
     fields: ClassVar = {"counts": Field((2, "class"))}
 
-    def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
+    def play(self, task: Task, votes: np.ndarray, place: int) -> None:
         for t, row in enumerate(task.rows):
             own = self.counts[int(row[min(COLUMN, row.size - 1)] > 0.0)]
             votes[t, place, : task.known] = own[: task.known]

@@ -81,8 +81,7 @@ def test_the_first_trials_are_learned_alike_together_and_alone(first: list[int])
 @pytest.mark.small
 def test_members_for_words_never_meet_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be needed for the first trials only is not compiled: it is four of twenty seconds of a first run."""
-    monkeypatch.setattr("linmax.learners.attributes.words.play_bayes", None)
-    monkeypatch.setattr("linmax.learners.attributes.words.play_linear", None)
+    monkeypatch.setattr("linmax.learners.attributes.words.play_words", None)
     for thin in (False, True):
         _, pool = played(*numbers(trials=20), thin, [0, 20])
         assert decided(pool) == "numbers"

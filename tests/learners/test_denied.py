@@ -25,10 +25,10 @@ def test_a_row_that_denies_is_remembered_unless_another_class_is_sure_there() ->
     row = np.array([[1.0, 2.0]])
     member.fit(2, 4)
     for wrong in (0, 1):  # of which nothing is known
-        member.follow(task(row + 9.0 * wrong, [DENIED - wrong]), None, votes, 0)
+        member.play(task(row + 9.0 * wrong, [DENIED - wrong]), votes, 0)
     assert member.places[USED] == 2
-    member.follow(task(row + 5.0, [2]), None, votes, 0)
-    member.follow(task(row + 5.0, [DENIED - 0]), None, votes, 0)
+    member.play(task(row + 5.0, [2]), votes, 0)
+    member.play(task(row + 5.0, [DENIED - 0]), votes, 0)
     assert member.places[USED] == 3
 
 
@@ -38,8 +38,8 @@ def test_a_class_denied_falls_behind_in_pairs_as_far_as_a_label_is_ahead() -> No
     member, votes = PairMembers(8), np.zeros((1, 1, 4), np.float32)
     member.fit(3, 4)
     member.study(rows, np.arange(40) % 3)
-    member.lead(task(rows[:1], [DENIED - 1], weight=1e6), votes, 0)
-    member.lead(task(rows[:1], [0], learn=False), votes, 0)
+    member.play(task(rows[:1], [DENIED - 1], weight=1e6), votes, 0)
+    member.play(task(rows[:1], [0], learn=False), votes, 0)
     assert votes[0, 0, :3] == pytest.approx([0.0, -2.0, 0.0], abs=1e-3)
 
 

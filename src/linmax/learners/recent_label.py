@@ -140,7 +140,7 @@ class RecentLabels(Group):
     sparse = True
     fields: ClassVar = {"recent": Field(("class",), merge="")}
 
-    def follow(self, task: Task, led: object, votes: np.ndarray, place: int) -> None:
+    def play(self, task: Task, votes: np.ndarray, place: int) -> None:
         if not task.learn:
             return
         size, shape = task.end - task.begin, np.zeros(KNOWN + 8, np.int64)

@@ -5,7 +5,6 @@ The kernels are those that play many trials; they are called by their addresses,
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,20 +33,18 @@ from linmax.engine.one_trial.path import (
     write_instance,
 )
 from linmax.engine.record import Record, RecordT
-from linmax.jit.compiling import JIT, address_of, kernel
-from linmax.learners.attributes.linear import DenseMembers, DenseRoom, DenseRoomT, play_dense
-from linmax.learners.attributes.nearest import NearestRoom, NearestRoomT, NearestRows, play_nearest
-from linmax.learners.attributes.pairs import PairMembers, PairRoom, PairRoomT, play_pairs
-from linmax.learners.attributes.pool import RunningPool
-from linmax.learners.attributes.stacker import FusionRoom, FusionRoomT, fuse
+from linmax.jit.compiling import JIT, kernel
+from linmax.jit.struct import entry
+from linmax.learners.attributes.member import ROWS_PLAYED
+from linmax.learners.attributes.pairs import PairMembers
+from linmax.learners.attributes.pool import RunningPool, width_of
+from linmax.learners.attributes.stacker import fuse
 from linmax.learners.attributes.warm_up import DENSE
 
 __all__ = ["NumbersPath", "NumbersTrial", "NumbersTrialT", "plays_numbers"]
 
 NUMBER_GROUPS = ("dense", "pairs8", "pairs16", "nearest")  # those of numbers alone
-COARSE, FINE, NEAREST = 3, 4, 5  # the places of their members, after the three of the first
-
-DENSE_AT, PAIRS_AT, NEAREST_AT, FUSES = range(4)  # of the addresses of compiled functions
+KERNEL, STRUCT, PLACE = range(3)  # columns of ``groups``
 
 
 class NumbersTrial(NamedTuple):
@@ -61,16 +58,12 @@ class NumbersTrial(NamedTuple):
     weights: np.ndarray  # (1,): 1; trials of another weight are left to Python
     shape: np.ndarray
     counts: np.ndarray
-    dense: DenseRoom
-    coarse: PairRoom
-    fine: PairRoom
-    nearest: NearestRoom
+    groups: np.ndarray  # int64 (groups, 3): addresses of kernel and struct, and the place of the first member
     votes: np.ndarray  # float32 (1, members, classes)
     bits: np.ndarray  # the same as integers
-    fusion: FusionRoom
+    fusing: np.ndarray  # int64 (2,): addresses of kernel and struct of the fusion
     predictions: np.ndarray  # int32 (1,)
     table: np.ndarray  # (1, k)
-    settings: np.ndarray
     reader: Reader
     record: Record
 
@@ -85,16 +78,12 @@ NumbersTrialT = types.NamedTuple(
         Vector,
         Indices,
         int64[:, ::1],
-        DenseRoomT,
-        PairRoomT,
-        PairRoomT,
-        NearestRoomT,
+        int64[:, ::1],
         float32[:, :, ::1],
         int32[:, :, ::1],
-        FusionRoomT,
+        Indices,
         Labels,
         Matrix,
-        Indices,
         Reader.numba_type,
         RecordT,
     ],
@@ -102,9 +91,8 @@ NumbersTrialT = types.NamedTuple(
 )
 
 trial_at = stored_at(NumbersTrialT)
-call_dense, call_pairs, call_nearest, call_fuse = (
-    calling(function.signature if JIT else None) for function in (play_dense, play_pairs, play_nearest, fuse)
-)
+call_group = calling(types.void(int64, *ROWS_PLAYED))
+call_fuse = calling(types.void(int64, *fuse.signature.args[1:]) if JIT else None)
 
 
 @kernel(types.void(int64, NumbersTrialT))
@@ -133,40 +121,18 @@ def read_row(trial: NumbersTrial, count: int, voted: int) -> bool:
 @kernel()
 def play(trial: NumbersTrial, learn: bool) -> None:
     """Let all members score the row, and fuse them."""
-    rows, labels, one, votes, settings = trial.rows, trial.labels, trial.weights, trial.votes, trial.settings
+    labels, one, votes = trial.labels, trial.weights, trial.votes
     known, constant = trial.shape[KNOWN], trial.instances.constant
     for m in range(votes.shape[1]):
         for c in range(votes.shape[2]):
             votes[0, m, c] = 0.0
-    d, n, f = trial.dense, trial.nearest, trial.fusion
-    call_dense(
-        settings[DENSE_AT],
-        (
-            rows, trial.met, constant, labels, one, 0, known, d.cells, d.stats, d.trials, d.x, d.scores, learn, votes,
-            0,
-        ),
-    )  # fmt: skip
-    for member in (COARSE, FINE):
-        p = trial.coarse if member == COARSE else trial.fine
-        call_pairs(
-            settings[PAIRS_AT],
-            (
-                rows, labels, one, 0, known, p.cells, p.hashed, p.keys, p.edges, p.levels, p.silent, p.rank, p.trials,
-                p.literals, p.places, p.scores, p.steps, learn, votes, member,
-            ),
-        )  # fmt: skip
-    call_nearest(
-        settings[NEAREST_AT],
-        (
-            rows, labels, one, 0, known, n.stats, n.memory, n.classes, n.places, n.distances, n.scores, learn, votes,
-            NEAREST,
-        ),
-    )  # fmt: skip
+    for group in trial.groups:
+        arguments = trial.rows, trial.met, constant, labels, one, 0, known, learn, votes, group[PLACE]
+        call_group(group[KERNEL], (group[STRUCT], *arguments))
     call_fuse(
-        settings[FUSES],
+        trial.fusing[KERNEL],
         (
-            votes, trial.bits, labels, one, trial.shape, f.weights, f.matrix, f.squares, f.trials, learn,
-            trial.predictions, trial.table, f.room,
+            trial.fusing[STRUCT], votes, trial.bits, labels, one, trial.shape, learn, trial.predictions, trial.table,
         ),
     )  # fmt: skip
 
@@ -210,25 +176,17 @@ def _columns(group: Any) -> int:
     return len(group.stats)
 
 
-@cache
-def addresses() -> tuple[int, ...]:
-    """The addresses of the compiled functions that `ask` and `teach` call."""
-    return tuple(address_of(function, function.signature) for function in (play_dense, play_pairs, play_nearest, fuse))
-
-
 class NumbersPath(OneTrialPath):
     """The path of an engine whose learner is a pool that `plays_numbers`, for at most ``longest`` attributes."""
 
     remembers = True
 
     def __init__(self, engine: Engine, pool: RunningPool, names: NamePlaces, record: Record, longest: int) -> None:
-        dense, coarse, fine, nearest = (pool.groups[name] for name in NUMBER_GROUPS)
-        assert isinstance(dense, DenseMembers)
-        assert isinstance(coarse, PairMembers)
-        assert isinstance(fine, PairMembers)
-        assert isinstance(nearest, NearestRows)
-        width = pool.kinds.width
-        votes = np.zeros((1, len(pool.fusion.weights), dense.cells.shape[2]), np.float32)
+        width, classes = pool.kinds.width, width_of(engine.k)
+        for group in pool.groups.values():
+            group.fit(width, classes)
+        groups = [(entry(group.kernel), group.struct.address, place) for place, _, group in pool.placed()]
+        votes = np.zeros((1, len(pool.fusion.weights), classes), np.float32)
         trial = NumbersTrial(
             instances=blank_instances(engine.layout, 1, longest),
             places=pool.kinds.sparse_places,
@@ -238,16 +196,12 @@ class NumbersPath(OneTrialPath):
             weights=np.ones(1),
             shape=engine.state.shape,
             counts=engine.state.counts,
-            dense=dense.room(),
-            coarse=coarse.room(),
-            fine=fine.room(),
-            nearest=nearest.room(votes.shape[2]),
+            groups=np.array(groups, np.int64),
             votes=votes,
             bits=votes.view(np.int32),
-            fusion=pool.fusion.room(),
+            fusing=np.array([entry(fuse), pool.fusion.struct.address], np.int64),
             predictions=np.zeros(1, np.int32),
             table=np.zeros((1, engine.k)),
-            settings=np.array(addresses(), np.int64),
             reader=new_reader(engine.layout, longest, LARGE),
             record=record,
         )

@@ -17,28 +17,24 @@ Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), Online passive-aggress
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from numba import boolean, float64, int64, types
+from numba import types
 
-from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.scaling import pooled_moments, standardise
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import (
     DENIED,
+    ROWS_PLAYED,
     Group,
-    Single,
-    SingleCube,
-    SingleMatrix,
-    Task,
     best_rival,
     moments_of,
 )
-from linmax.learners.base import Field, Mixture, mix_by_precision
+from linmax.learners.base import Field, Mixture, mix_by_precision, struct_of
 from linmax.rules.scw import shrinkage, step_size
 
-__all__ = ["DenseMembers", "DenseRoom", "DenseRoomT", "play_dense"]
+__all__ = ["DenseMembers"]
 
 
 PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
@@ -162,13 +158,18 @@ def learn_dense(
             row[PAST, rival] -= lag * value
 
 
-@kernel(
-    types.void(
-        Matrix, Indices, float64, Labels, Vector, int64, int64, SingleCube, Matrix, Vector, Single, SingleMatrix,
-        boolean, SingleCube, int64,
-    )
-)  # fmt: skip
+FIELDS = {
+    "cells": Field(("row", ROWS, "class"), (np.arange(ROWS) == DOUBT)[:, None], "", np.float32),
+    "stats": Field(("column", 3), merge=""),  # count, mean and squares of each attribute
+    "trials": Field(),
+    "x": Field(("row",), merge="", dtype=np.float32, saved=False),
+    "scores": Field((ROWS, "class"), merge="", dtype=np.float32, saved=False),
+}
+
+
+@kernel(types.void(struct_of(FIELDS).numba_type, *ROWS_PLAYED))
 def play_dense(
+    m: Any,
     rows: np.ndarray,
     met: np.ndarray,
     constant: float,
@@ -176,17 +177,14 @@ def play_dense(
     weights: np.ndarray,
     begin: int,
     known: int,
-    cells: np.ndarray,
-    stats: np.ndarray,
-    trials: np.ndarray,
-    x: np.ndarray,
-    scores: np.ndarray,
     learn: bool,
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Scores of the three members at all rows, and their learning; their labels begin at ``begin``."""
-    one = np.float32(constant)
+    """Score all rows by the three members, and let them learn; their labels begin at ``begin``."""
+    cells, stats, trials, x, scores, one = m.cells, m.stats, m.trials, m.x, m.scores, np.float32(constant)
+    for f in range(rows.shape[1] + 1, x.size):
+        x[f] = 0.0
     for t in range(rows.shape[0]):
         shrink = 1.0 / math.sqrt(max(1.0, float(met[t])))
         x[0] = constant * shrink
@@ -205,28 +203,12 @@ def play_dense(
             learn_dense(x, one, label, known, trials[0], weights[t], cells, scores)
 
 
-class DenseRoom(NamedTuple):
-    """State of the members, and a workspace for one row and its scores."""
-
-    cells: np.ndarray
-    stats: np.ndarray
-    trials: np.ndarray
-    x: np.ndarray
-    scores: np.ndarray
-
-
-DenseRoomT = types.NamedTuple((SingleCube, Matrix, Vector, Single, SingleMatrix), DenseRoom)
-
-
 class DenseMembers(Group):
-    """State: the cells, count, mean and squares of each attribute, and the trials."""
+    """PA-I, SCW-I and the averaged Perceptron."""
 
     members = ("PA-I", "SCW-I", "A-perceptron")
-    fields: ClassVar = {
-        "cells": Field(("row", ROWS, "class"), (np.arange(ROWS) == DOUBT)[:, None], "", np.float32),
-        "stats": Field(("column", 3), merge=""),
-        "trials": Field(),
-    }
+    fields: ClassVar = FIELDS
+    kernel = staticmethod(play_dense)
 
     def fit(self, columns: int, width: int) -> None:
         known = len(self.stats)
@@ -268,15 +250,3 @@ class DenseMembers(Group):
         self.stats = pooled_moments(
             [moments_of(part, columns) for part, _ in mixture.counted], [n for _, n in mixture.counted]
         )
-
-    def room(self) -> DenseRoom:
-        """Return the state with a workspace for one trial."""
-        rows, _, width = self.cells.shape
-        x, scores = np.zeros(rows, np.float32), np.zeros((ROWS, width), np.float32)
-        return DenseRoom(self.cells, self.stats, self.trials, x, scores)
-
-    def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
-        play_dense(
-            task.rows, task.met, task.instances.constant, task.labels, task.weights, task.begin, task.known,
-            *self.room(), task.learn, votes, place,
-        )  # fmt: skip

@@ -9,13 +9,25 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import float32
+from numba import boolean, float32, float64, int64
 
-from linmax.core.contract import Instances
+from linmax.core.contract import Indices, Instances, Labels, Matrix, Vector
 from linmax.jit.compiling import kernel
 from linmax.learners.base import LearnerState, Mixture, Placement, Spot, spot_of
 
-__all__ = ["DENIED", "Group", "Single", "SingleCube", "SingleMatrix", "Task", "WeightedLabels", "best_rival", "renamed"]
+__all__ = [
+    "DENIED",
+    "ROWS_PLAYED",
+    "Group",
+    "Single",
+    "SingleCube",
+    "SingleMatrix",
+    "Task",
+    "WeightedLabels",
+    "best_rival",
+    "moments_of",
+    "renamed",
+]
 
 
 DENIED = -2  # less a class, in the place of a label: all that is known is that it is not this class
@@ -23,6 +35,11 @@ DENIED = -2  # less a class, in the place of a label: all that is known is that 
 Single = float32[::1]
 SingleMatrix = float32[:, ::1]
 SingleCube = float32[:, :, ::1]
+
+
+# Arguments of the kernels over dense attributes, after the struct of their group: rows, attributes met at each, the
+# constant, labels, weights, the place of the first label, known classes, whether to learn, votes, the place among them.
+ROWS_PLAYED = Matrix, Indices, float64, Labels, Vector, int64, int64, boolean, SingleCube, int64
 
 
 class WeightedLabels(NamedTuple):
@@ -54,16 +71,15 @@ class Group(LearnerState):
     """Members that learn from the same attributes; all of their state is declared in ``fields``.
 
     Axes are "column" (attributes), "row" (the constant, then the attributes) and "class". No group sees another.
-    `lead` of all groups may be a chunk of trials ahead of `follow`, in another thread; a group does its work in one of
-    them, or some in each.
     """
 
-    members: tuple[str, ...] = ()  # what its members are called
+    members: tuple[str, ...] = ()  # the names of its members
     sparse: ClassVar[bool] = False  # which attributes it learns from
     studies: ClassVar[bool] = False  # whether it wants to see the first trials together, before it learns from them
+    kernel: ClassVar[Any] = None  # of a group over dense attributes: takes its struct and `ROWS_PLAYED`
 
     def fit(self, columns: int, width: int) -> None:
-        """Make room for so many attributes and classes."""
+        """Make room for this many attributes and classes."""
         self.grow(**{"column": columns, "row": columns + 1, "class": width})
 
     @property
@@ -82,14 +98,19 @@ class Group(LearnerState):
     def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
         """Look at the first trials, dense attributes only; the group is as it was made, and learns from them next."""
 
-    def lead(self, task: Task, votes: np.ndarray, place: int) -> Any:
-        """Scores before each trial is learned, and learning: into ``votes[:, place + m]`` for member m.
+    def play(self, task: Task, votes: np.ndarray, place: int) -> None:
+        """Write scores, made before each trial is learned, into ``votes[:, place + m]`` for member m; and learn."""
+        rows = task.rows
+        if rows.shape[1] < self.columns:
+            rows = np.concatenate([rows, np.zeros((len(rows), self.columns - rows.shape[1]))], axis=1)
+        self.kernel(
+            self.at_work(task.learn), rows, task.met, task.instances.constant, task.labels, task.weights, task.begin,
+            task.known, task.learn, votes, place,
+        )  # fmt: skip
 
-        What is returned is handed to `follow`.
-        """
-
-    def follow(self, task: Task, led: Any, votes: np.ndarray, place: int) -> None:
-        """Write scores and learn, for what does not lead."""
+    def at_work(self, learn: bool) -> Any:
+        """Return the struct that kernels take; predictions have their own workspace, as threads may share a state."""
+        return self.struct if learn else self.reader()
 
     def tables(self, k: int) -> dict[str, np.ndarray]:
         """Weights of the members that are linear in the attributes: (the constant and the attributes, classes)."""

@@ -13,28 +13,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from numba import boolean, int64, types
+from numba import types
 
-from linmax.core.contract import Indices, Labels, Matrix, Vector
 from linmax.data.scaling import STEADY, pooled_moments
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import (
     DENIED,
+    ROWS_PLAYED,
     Group,
-    Single,
-    SingleCube,
-    SingleMatrix,
-    Task,
     best_rival,
     moments_of,
     renamed,
 )
-from linmax.learners.base import Field, Mixture, Placement
+from linmax.learners.base import Field, Mixture, Placement, struct_of
 
-__all__ = ["NearestRoom", "NearestRoomT", "NearestRows", "play_nearest"]
+__all__ = ["NearestRows"]
 
 
 MOST_NUMBERS = 1 << 16  # to be compared at a trial
@@ -105,29 +101,33 @@ def speak(distances: np.ndarray, classes: np.ndarray, used: int, least: float, n
             scores[c] /= said
 
 
-@kernel(
-    types.void(
-        Matrix, Labels, Vector, int64, int64, Matrix, SingleMatrix, Labels, Indices, Single, Single, boolean,
-        SingleCube, int64,
-    )
-)  # fmt: skip
+FIELDS = {
+    "stats": Field(("column", 4), merge=""),  # count, mean and squares of each attribute, and what is taken off its
+    # values before they are stored in single precision
+    "memory": Field(("column", "remembered"), merge="", dtype=np.float32),
+    "classes": Field(("remembered",), merge="", dtype=np.int32),
+    "places": Field((2,), merge="", dtype=np.int64),  # how many rows there are, and the place of the next
+    "distances": Field(("remembered",), merge="", dtype=np.float32, saved=False),
+    "scores": Field(("class",), merge="", dtype=np.float32, saved=False),
+}
+
+
+@kernel(types.void(struct_of(FIELDS).numba_type, *ROWS_PLAYED))
 def play_nearest(
+    m: Any,
     rows: np.ndarray,
+    met: np.ndarray,
+    constant: float,
     labels: np.ndarray,
     weights: np.ndarray,
     begin: int,
     known: int,
-    stats: np.ndarray,
-    memory: np.ndarray,
-    classes: np.ndarray,
-    places: np.ndarray,
-    distances: np.ndarray,
-    scores: np.ndarray,
     learn: bool,
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Scores at all rows, and learning; their labels begin at ``begin``."""
+    """Score all rows, and learn; their labels begin at ``begin``."""
+    stats, memory, classes, places, distances, scores = m.stats, m.memory, m.classes, m.places, m.distances, m.scores
     near = NEARNESS * rows.shape[1]
     for t in range(rows.shape[0]):
         least = measure(rows[t], stats, memory, places[USED], distances, learn)
@@ -151,73 +151,44 @@ def play_nearest(
                 places[NEXT] = (places[NEXT] + 1) % classes.size
 
 
-class NearestRoom(NamedTuple):
-    """State of the member, and a workspace for the distances of one row and its scores."""
-
-    stats: np.ndarray
-    memory: np.ndarray
-    classes: np.ndarray
-    places: np.ndarray
-    distances: np.ndarray
-    scores: np.ndarray
-
-
-NearestRoomT = types.NamedTuple((Matrix, SingleMatrix, Labels, Indices, Single, Single), NearestRoom)
-
-
 class NearestRows(Group):
-    """State: rows remembered, an attribute a row of ``memory``; their classes; how many there are, and the next place.
-
-    ``stats`` are count, mean and squares of each attribute, and what is taken off its values before they are stored in
-    single precision.
-    """
+    """Rows remembered, an attribute a row of ``memory``, and their classes."""
 
     members = ("nearest rows",)
     studies = True
-    fields: ClassVar = {"stats": Field(("column", 4), merge="")}
+    fields: ClassVar = FIELDS
+    kernel = staticmethod(play_nearest)
 
     def __init__(self) -> None:
-        self.stats, self.memory = np.zeros((0, 4)), np.zeros((0, FEWEST), np.float32)
-        self.classes, self.places = np.zeros(FEWEST, np.int32), np.zeros(2, np.int64)
+        self.grow(remembered=FEWEST)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         used = self.places[USED]
-        found: dict[str, np.ndarray] = {"stats": self.stats, "memory": self.memory[:, :used]}
-        return found | {"classes": self.classes[:used], "places": np.append(self.places, self.classes.size)}
+        return super().arrays | {
+            "memory": self.memory[:, :used], "classes": self.classes[:used],
+            "places": np.append(self.places, self.classes.size),
+        }  # fmt: skip
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         *places, room = arrays["places"].tolist()
-        self.stats, self.places = arrays["stats"].copy(), np.array(places, np.int64)
-        self._set_room(arrays["memory"], arrays["classes"], room)
+        super().restore(dict(arrays) | {"places": np.array(places)})
+        self._set_room(self.memory, self.classes, room)
 
     def _set_room(self, memory: np.ndarray, classes: np.ndarray, room: int) -> None:
-        self.memory, self.classes = np.zeros((len(memory), room), np.float32), np.zeros(room, np.int32)
-        self.memory[:, : classes.size], self.classes[: classes.size] = memory, classes
+        """Remember these rows, with room for ``room`` of them."""
+        self.memory, self.classes, self.distances = memory, classes, np.zeros(0, np.float32)
+        self.grow(column=len(memory), remembered=room)
 
     def fit(self, columns: int, width: int) -> None:
         known = len(self.stats)
-        if columns > known:
-            super().fit(columns, width)
-            self.stats[known:, 0] = self.stats[0, 0]
-            self.memory = np.concatenate([self.memory, np.zeros((columns - known, self.classes.size), np.float32)])
+        super().fit(columns, width)
+        self.stats[known:, 0] = self.stats[0, 0] if known else 0.0
 
     def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
         room = min(MOST, max(FEWEST, MOST_NUMBERS // max(1, rows.shape[1])))
         self.stats[: rows.shape[1], 3] = np.median(rows, axis=0)
         self._set_room(self.memory[:, :0], self.classes[:0], room)
-
-    def follow(self, task: Task, led: object, votes: np.ndarray, place: int) -> None:
-        rows = task.rows
-        if rows.shape[1] < len(self.stats):
-            rows = np.concatenate([rows, np.zeros((len(rows), len(self.stats) - rows.shape[1]))], axis=1)
-        room = self.room(votes.shape[2])
-        play_nearest(rows, task.labels, task.weights, task.begin, task.known, *room, task.learn, votes, place)
-
-    def room(self, width: int) -> NearestRoom:
-        """Return the state with a workspace for one trial of ``width`` classes."""
-        distances, scores = np.zeros(self.classes.size, np.float32), np.zeros(width, np.float32)
-        return NearestRoom(self.stats, self.memory, self.classes, self.places, distances, scores)
 
     def by_age(self) -> np.ndarray:
         """The places of the rows remembered, the oldest first."""

@@ -19,29 +19,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import boolean, int64, types
+from numba import types
 
-from linmax.core.contract import Indices, Labels, Matrix, Vector
+from linmax.core.contract import Indices
 from linmax.data.features import edges_of
 from linmax.jit.compiling import kernel
-from linmax.learners.attributes.member import DENIED, Group, SingleCube, SingleMatrix, Task, best_rival
-from linmax.learners.base import Field, Mixture, Placement, Table, mix_learned, spot_of
+from linmax.learners.attributes.member import DENIED, ROWS_PLAYED, Group, Task, best_rival
+from linmax.learners.base import Field, Mixture, Placement, Table, mix_learned, spot_of, struct_of
 
-__all__ = [
-    "ACTIVE",
-    "MEAN",
-    "MOST_BINS",
-    "VARIANCE",
-    "Bins",
-    "PairMembers",
-    "PairRoom",
-    "PairRoomT",
-    "place_keys",
-    "play_pairs",
-]
+__all__ = ["MOST_BINS", "PairMembers"]
 
 
 ACTIVE = 20  # literals of a row that are paired
@@ -213,45 +202,48 @@ def learn_pairs(
             variance[c] -= shrink[c] * variance[c] * variance[c]
 
 
-@kernel(
-    types.void(
-        Matrix, Labels, Vector, int64, int64, SingleCube, Indices, Indices, Matrix, Matrix, Indices, Indices, Vector,
-        Indices, Indices, SingleMatrix, SingleMatrix, boolean, SingleCube, int64,
-    )
-)  # fmt: skip
+FIELDS = {
+    "edges": Field(("column", "edge"), merge=""),  # of bins: those that are not there are infinite
+    "levels": Field(("column", "bin"), merge=""),  # how many edges follow their values, and the share below each
+    "silent": Field(("column",), merge="", dtype=np.int64),  # the bin that votes for nothing, or -1
+    "rank": Field(("column",), merge="", dtype=np.int64),  # attributes, the most informative first
+    "index": Field(("place",), merge="", dtype=np.int64),  # rows of features at hashed places, with a tag; 0 for none
+    "keys": Field(("feature",), merge="", dtype=np.int64),  # of the features in their rows; keys[0] is their number
+    "cells": Field(("feature", CELLS, "class"), merge="", dtype=np.float32),
+    "trials": Field(),
+    "literals": Field(("literal",), merge="", dtype=np.int64, saved=False),
+    "rows": Field(("pair",), merge="", dtype=np.int64, saved=False),
+    "scores": Field((CELLS, "class"), merge="", dtype=np.float32, saved=False),
+    "steps": Field((CELLS, "class"), merge="", dtype=np.float32, saved=False),
+}
+
+
+@kernel(types.void(struct_of(FIELDS).numba_type, *ROWS_PLAYED))
 def play_pairs(
+    m: Any,
     rows: np.ndarray,
+    met: np.ndarray,
+    constant: float,
     labels: np.ndarray,
     weights: np.ndarray,
     begin: int,
     known: int,
-    cells: np.ndarray,
-    index: np.ndarray,
-    keys: np.ndarray,
-    edges: np.ndarray,
-    levels: np.ndarray,
-    silent: np.ndarray,
-    rank: np.ndarray,
-    trials: np.ndarray,
-    literals: np.ndarray,
-    places: np.ndarray,
-    scores: np.ndarray,
-    steps: np.ndarray,
     learn: bool,
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Scores at all rows, and learning; their labels begin at ``begin``."""
+    """Score all rows, and learn; their labels begin at ``begin``."""
+    cells, places, scores, edges, trials = m.cells, m.rows, m.scores, m.edges, m.trials
     for t in range(rows.shape[0]):
-        many = features_of(rows[t], edges, silent, rank, cells, index, keys, literals, places, learn)
+        many = features_of(rows[t], edges, m.silent, m.rank, cells, m.index, m.keys, m.literals, places, learn)
         score_pairs(cells, places, many, scores)
         for c in range(known):
             votes[t, member, c] = scores[MEAN, c]
         if learn:
             label = labels[begin + t]
             known = max(known, label + 1)
-            learn_pairs(cells, places, many, label, known, weights[t], scores, steps)
-            follow_values(rows[t], edges, levels, int(trials[0]))
+            learn_pairs(cells, places, many, label, known, weights[t], scores, m.steps)
+            follow_values(rows[t], edges, m.levels, int(trials[0]))
             trials[0] += 1.0
 
 
@@ -266,42 +258,6 @@ class Bins(NamedTuple):
     levels: np.ndarray
     silent: np.ndarray  # the bin that says nothing, or -1
     rank: np.ndarray  # attributes, the most telling first
-
-
-class PairRoom(NamedTuple):
-    """State of the member, and a workspace for the features of one row, their scores and steps."""
-
-    cells: np.ndarray
-    hashed: np.ndarray  # the index
-    keys: np.ndarray
-    edges: np.ndarray
-    levels: np.ndarray
-    silent: np.ndarray
-    rank: np.ndarray
-    trials: np.ndarray
-    literals: np.ndarray
-    places: np.ndarray
-    scores: np.ndarray
-    steps: np.ndarray
-
-
-PairRoomT = types.NamedTuple(
-    (
-        SingleCube,
-        Indices,
-        Indices,
-        Matrix,
-        Matrix,
-        Indices,
-        Indices,
-        Vector,
-        Indices,
-        Indices,
-        SingleMatrix,
-        SingleMatrix,
-    ),
-    PairRoom,
-)
 
 
 def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
@@ -349,20 +305,18 @@ class PairMembers(Group):
     """State: bins, the table with the keys of its features, and the trials.
 
     The cells and keys of features stand in the order in which these came, from row 1 on, so that those that come
-    together are near each other in memory; ``index`` has their rows at hashed places, below a tag by which they are
-    known, and 0 where there is none. Row 0 are the cells of all other features, ``keys[0]`` is how many there are.
+    together are near each other in memory. Row 0 are the cells of all other features.
     """
 
     studies = True
-    fields: ClassVar = {"trials": Field()}
+    fields: ClassVar = FIELDS
+    kernel = staticmethod(play_pairs)
 
     def __init__(self, bins: int = 16) -> None:
         self.bins = bins
         self.members = (f"pairs of {bins} bins",)
         self.set_bins(late_bins(0, bins))
-        self.index, self.keys = np.zeros(0, np.int64), np.zeros(1, np.int64)
-        self.cells: np.ndarray = np.zeros((1, 2, 0), np.float32)
-        self.trials = np.zeros(1)
+        self.keys, self.cells = np.zeros(1, np.int64), np.zeros((1, CELLS, 0), np.float32)
 
     def set_bins(self, bins: Bins) -> None:
         """Use these."""
@@ -372,10 +326,6 @@ class PairMembers(Group):
     def ready(self) -> bool:
         """Return whether there are bins."""
         return bool(len(self.index))
-
-    @property
-    def columns(self) -> int:
-        return len(self.edges)
 
     @property
     def width(self) -> int:
@@ -397,7 +347,7 @@ class PairMembers(Group):
         }  # fmt: skip
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        for name in ("edges", "levels", "silent", "rank", "trials"):
+        for name in (*Bins._fields, "trials"):
             setattr(self, name, arrays[name].copy())
         used, keys, cells = arrays["used"], arrays["keys"] - 1, arrays["cells"]
         self._empty_table(int(used[-1]), cells.shape[2])
@@ -408,8 +358,13 @@ class PairMembers(Group):
     def _empty_table(self, size: int, width: int) -> None:
         """An index of so many places, and room for as many features; what is not used takes no memory."""
         self.index = np.zeros(size, np.int64)
-        self.keys, self.cells = np.empty(1 + size, np.int64), np.empty((1 + size, 2, width), np.float32)
+        self.keys, self.cells = np.empty(1 + size, np.int64), np.empty((1 + size, CELLS, width), np.float32)
         self.keys[0], self.cells[0, MEAN], self.cells[0, VARIANCE] = 0, 0.0, 1.0
+        self._make_workspace()
+
+    def _make_workspace(self) -> None:
+        most = 1 + len(self.edges)
+        self.grow(**{"class": self.width, "literal": most, "pair": most + ACTIVE * (ACTIVE - 1) // 2})
 
     def fit(self, columns: int, width: int) -> None:
         if self.ready and columns > len(self.edges):
@@ -419,10 +374,11 @@ class PairMembers(Group):
                 setattr(self, name, np.concatenate([getattr(self, name), getattr(late, name)]))
         old, many = self.width, int(self.keys[0])
         if width > old:
-            cells = np.empty((len(self.cells), 2, width), np.float32)
+            cells = np.empty((len(self.cells), CELLS, width), np.float32)
             cells[: many + 1, MEAN], cells[: many + 1, VARIANCE] = 0.0, 1.0
             cells[: many + 1, :, :old] = self.cells[: many + 1]
             self.cells = cells
+        self._make_workspace()
 
     def study(self, rows: np.ndarray, labels: np.ndarray) -> None:
         if not rows.shape[1]:
@@ -438,28 +394,15 @@ class PairMembers(Group):
         rows = 1 << (min(4 * features, most).bit_length() - 1)
         self._empty_table(max(SMALLEST, rows), width)
 
-    def room(self) -> PairRoom:
-        """Return the state with a workspace for one trial."""
-        width, columns = self.width, len(self.edges)
-        many = 1 + columns + ACTIVE * (ACTIVE - 1) // 2
-        literals, places = np.zeros(1 + columns, np.int64), np.zeros(many, np.int64)
-        scores, steps = np.zeros((2, width), np.float32), np.zeros((2, width), np.float32)
-        bins = self.edges, self.levels, self.silent, self.rank
-        return PairRoom(self.cells, self.index, self.keys, *bins, self.trials, literals, places, scores, steps)
-
     def decided(self) -> dict[str, str | int | float]:
         if not self.ready:
             return {}
         numbers = int(np.count_nonzero(self.levels[:, 0]))
         return {"columns of numbers": numbers, "columns of few values": len(self.levels) - numbers}
 
-    def lead(self, task: Task, votes: np.ndarray, place: int) -> None:
-        if not self.ready:
-            return
-        rows, columns = task.rows, len(self.edges)
-        if rows.shape[1] < columns:
-            rows = np.concatenate([rows, np.zeros((len(rows), columns - rows.shape[1]))], axis=1)
-        play_pairs(rows, task.labels, task.weights, task.begin, task.known, *self.room(), task.learn, votes, place)
+    def play(self, task: Task, votes: np.ndarray, place: int) -> None:
+        if self.ready:
+            super().play(task, votes, place)
 
     def mix(self, mixture: Mixture, width: int) -> None:
         """Become the mixture: by what each part has learned (`mix_learned`).

@@ -26,7 +26,6 @@ Members of the pool for attributes as learners of their own: bins and pairs of b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -303,10 +302,7 @@ class RunningPool(Running):
         k: int,
         weights: np.ndarray | None = None,
     ) -> Iterator[FusedTrials]:
-        """Predict and learn trials begin..end, CHUNK at a time; each counts 1, or what its weight is.
-
-        The members that lead are a chunk ahead, in a thread of their own. No member sees another: nothing hangs on it.
-        """
+        """Predict and learn trials begin..end, CHUNK at a time; each counts 1, or what its weight is."""
         if not instances.indptr.size and not instances.dense.shape[1]:
             raise ValueError(
                 "this learner needs attributes, and these instances have none; use 'votes', 'auto' or a rule"
@@ -427,29 +423,15 @@ class RunningPool(Running):
         if study:
             for group in self.groups.values():
                 group.study(self.kinds.rows(instances, begin, end), given.labels[begin:end])
-        known, tasks = int(shape[KNOWN]), []
         for first in range(begin, end, CHUNK):
             last = min(end, first + CHUNK)
-            tasks.append((known, first, last))
-            known = max(known, int(given.labels[first:last].max()) + 1)
-
-        def lead(place: int) -> tuple[Task, np.ndarray, list[Any]]:
-            known, first, last = tasks[place]
-            rows = self.kinds.rows(instances, first, last)
-            met_then, weights = met[first - begin : last - begin], given.weights[first:last]
-            task = Task(known, words, given.labels, first, last, True, rows, met_then, weights)
-            return task, *self._lead(task, k)
-
-        if len(tasks) == 1:
-            yield self._follow(*lead(0), shape, k)
-            return
-        with ThreadPoolExecutor(1, "linmax-members") as beside:
-            led = beside.submit(lead, 0)
-            for coming in range(1, len(tasks) + 1):
-                found = led.result()
-                if coming < len(tasks):
-                    led = beside.submit(lead, coming)
-                yield self._follow(*found, shape, k)
+            here, rows = slice(first - begin, last - begin), self.kinds.rows(instances, first, last)
+            task = Task(
+                int(shape[KNOWN]), words, given.labels, first, last, True, rows, met[here], given.weights[first:last]
+            )
+            votes = self._votes(task, k)
+            predictions, table = self.fusion.fuse(votes, given.labels[first:last], task.weights, shape, True, k)
+            yield FusedTrials(first, last, predictions, table, votes)
 
     def judged(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> FusedTrials:
         """Predictions, scores and votes without learning. Attributes not met before leave nothing behind."""
@@ -479,9 +461,7 @@ class RunningPool(Running):
         self._make_room(words, rows.shape[1], k)
         met = np.full(size, self.kinds.width if self.kinds.kind == DENSE else rows.shape[1])
         task = Task(int(shape[KNOWN]), words, np.zeros(0, np.int32), 0, size, False, rows, met, np.zeros(0))
-        votes, led = self._lead(task, k)
-        for (place, _, group), own in zip(self.placed(), led, strict=True):
-            group.follow(task, own, votes, place)
+        votes = self._votes(task, k)
         for group, mark in marks:
             group.rewind(mark)
         return task, votes
@@ -493,19 +473,12 @@ class RunningPool(Running):
             yield place, name, group
             place += len(group.members)
 
-    def _lead(self, task: Task, k: int) -> tuple[np.ndarray, list[Any]]:
-        """The members' scores, (trials, members, classes), but for those that follow; and what these need."""
+    def _votes(self, task: Task, k: int) -> np.ndarray:
+        """Return the members' scores, (trials, members, classes), made before they learn each trial."""
         votes = np.zeros((task.end - task.begin, len(self.fusion.weights), width_of(k)), np.float32)
-        return votes, [group.lead(task, votes, place) for place, _, group in self.placed()]
-
-    def _follow(self, task: Task, votes: np.ndarray, led: list[Any], shape: np.ndarray, k: int) -> FusedTrials:
-        """The others' scores, and all of them fused."""
-        for (place, _, group), own in zip(self.placed(), led, strict=True):
-            group.follow(task, own, votes, place)
-        shape[KNOWN] = task.known
-        labels = task.labels[task.begin : task.end]
-        predictions, table = self.fusion.fuse(votes, labels, task.weights, shape, True, k)
-        return FusedTrials(task.begin, task.end, predictions, table, votes)
+        for place, _, group in self.placed():
+            group.play(task, votes, place)
+        return votes
 
     def play(
         self,

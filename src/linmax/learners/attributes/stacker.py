@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import boolean, float32, int32, types
@@ -21,9 +21,9 @@ from linmax.core.contract import KNOWN, Indices, Labels, Matrix, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import DENIED
-from linmax.learners.base import Field, LearnerState, Mixture, mix_matrices
+from linmax.learners.base import Field, LearnerState, Mixture, mix_matrices, struct_of
 
-__all__ = ["FusionRoom", "FusionRoomT", "MemberFusion", "fuse"]
+__all__ = ["MemberFusion", "fuse"]
 
 
 REGULARISER = 10.0
@@ -102,49 +102,51 @@ def learn_weights(
         matrix[m, m] += INFLATION
 
 
+FIELDS = {
+    "weights": Field(("member",), 1.0, ""),
+    "matrix": Field(("member", "member"), merge=""),
+    "squares": Field(("member",)),  # sums of squares of the members' scores
+    "trials": Field(),
+    "vectors": Field((2, "member"), merge="", saved=False),
+}
+
+
 @kernel(
     types.void(
-        float32[:, :, ::1],
-        int32[:, :, ::1],
-        Labels,
-        Vector,
-        Indices,
-        Vector,
-        Matrix,
-        Vector,
-        Vector,
-        boolean,
-        Labels,
-        Matrix,
+        struct_of(FIELDS).numba_type, float32[:, :, ::1], int32[:, :, ::1], Labels, Vector, Indices, boolean, Labels,
         Matrix,
     )
 )  # fmt: skip
 def fuse(
+    m: Any,
     votes: np.ndarray,
     bits: np.ndarray,
     labels: np.ndarray,
     importances: np.ndarray,
     shape: np.ndarray,
-    weights: np.ndarray,
-    matrix: np.ndarray,
-    squares: np.ndarray,
-    trials: np.ndarray,
     learn: bool,
     predictions: np.ndarray,
     table: np.ndarray,
-    room: np.ndarray,
 ) -> None:
     """Make votes of the members' scores, in place, and fuse them; trials count as much as their ``importances`` say."""
-    members, k = votes.shape[1], table.shape[1]
+    members, k, weights, matrix, squares, trials = (
+        votes.shape[1],
+        table.shape[1],
+        m.weights,
+        m.matrix,
+        m.squares,
+        m.trials,
+    )
+    matrix, squares, z, along = m.matrix, m.squares, m.vectors[0], m.vectors[1]
     for t in range(predictions.size):
         known = shape[KNOWN]
-        for m in range(members):
-            to_votes(votes[t, m], bits[t, m], known, squares, m, trials[0], learn)
+        for i in range(members):
+            to_votes(votes[t, i], bits[t, i], known, squares, i, trials[0], learn)
         for c in range(k):
             table[t, c] = 0.0
-        for m in range(members):
+        for i in range(members):
             for c in range(known):
-                table[t, c] += weights[m] * votes[t, m, c]
+                table[t, c] += weights[i] * votes[t, i, c]
         first, second = top_two(table[t], shape)
         predictions[t] = first
         if not learn:
@@ -155,40 +157,22 @@ def fuse(
             wrong = DENIED - label
             other = second if first == wrong else first
             if other >= 0:
-                learn_weights(votes[t], other, wrong, importances[t], weights, matrix, room[0], room[1])
-                for m in range(members):
-                    weights[m] = max(weights[m], 0.0)
+                learn_weights(votes[t], other, wrong, importances[t], weights, matrix, z, along)
+                for i in range(members):
+                    weights[i] = max(weights[i], 0.0)
         elif label >= known:
             shape[KNOWN] = label + 1
             if first >= 0:
-                learn_weights(votes[t], label, first, importances[t], weights, matrix, room[0], room[1])
+                learn_weights(votes[t], label, first, importances[t], weights, matrix, z, along)
         elif second >= 0:
             rival = second if first == label else first
-            learn_weights(votes[t], label, rival, importances[t], weights, matrix, room[0], room[1])
-
-
-class FusionRoom(NamedTuple):
-    """State of the fusion, and a workspace of two vectors."""
-
-    weights: np.ndarray
-    matrix: np.ndarray
-    squares: np.ndarray
-    trials: np.ndarray
-    room: np.ndarray
-
-
-FusionRoomT = types.NamedTuple((Vector, Matrix, Vector, Vector, Matrix), FusionRoom)
+            learn_weights(votes[t], label, rival, importances[t], weights, matrix, z, along)
 
 
 class MemberFusion(LearnerState):
-    """State: the weights of the members and their matrix, the sums of squares of their scores, and the trials."""
+    """Weights of the members and their matrix, the sums of squares of their scores, and the trials."""
 
-    fields: ClassVar = {
-        "weights": Field(("member",), 1.0, ""),
-        "matrix": Field(("member", "member"), merge=""),
-        "squares": Field(("member",)),
-        "trials": Field(),
-    }
+    fields: ClassVar = FIELDS
     weights: np.ndarray
     matrix: np.ndarray
 
@@ -227,11 +211,6 @@ class MemberFusion(LearnerState):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Make votes of the members' scores, in place, and fuse them: predictions and scores."""
         predictions, table = np.zeros(len(votes), np.int32), np.zeros((len(votes), k))
-        *state, room = self.room()
-        light = np.minimum(importances, HEAVIEST_TRIAL)
-        fuse(votes, votes.view(np.int32), labels, light, shape, *state, learn, predictions, table, room)
+        light, m = np.minimum(importances, HEAVIEST_TRIAL), self.struct if learn else self.reader()
+        fuse(m, votes, votes.view(np.int32), labels, light, shape, learn, predictions, table)
         return predictions, table
-
-    def room(self) -> FusionRoom:
-        """What a trial is worked out in."""
-        return FusionRoom(self.weights, self.matrix, self.squares, self.trials, np.zeros((2, len(self.weights))))

@@ -32,37 +32,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import boolean, int64, types
 
-from linmax.core.contract import Indices, Instances, InstancesT, Labels, Vector
+from linmax.core.contract import Instances, InstancesT, Labels, Vector
 from linmax.core.linear_max import longest_row
 from linmax.data.scaling import squash
 from linmax.jit.compiling import kernel
 from linmax.jit.float_rows import add_log_rows, add_row, add_rows, entropy_row, log_row, shrink_row, squash_row, sum_row
 from linmax.jit.prefetch import fetch
-from linmax.learners.attributes.member import DENIED, Group, Single, SingleCube, SingleMatrix, Task, best_rival
-from linmax.learners.base import Field, Mixture, mix_by_precision
+from linmax.learners.attributes.member import DENIED, Group, SingleCube, Task, best_rival
+from linmax.learners.base import Field, Mixture, mix_by_precision, struct_of
 
-__all__ = [
-    "LINEAR",
-    "MEAN",
-    "PA",
-    "PLAIN",
-    "SMOOTHING",
-    "TELLING",
-    "VARIANCE",
-    "BayesRoom",
-    "LinearRoom",
-    "SparseMembers",
-    "attributes_of",
-    "fetch_row",
-    "log_odds",
-    "play_bayes",
-    "play_linear",
-]
+__all__ = ["LINEAR", "ROOM", "SparseMembers"]
 
 
 SMOOTHING = 0.1
@@ -71,26 +55,33 @@ LEAST_TELLING = 0.1  # an attribute that says nothing about the classes still co
 RAREST_CLASS = 1e-9  # share of all counts; a class that has less is left out
 LINE = 16  # numbers in a cache line
 
-TELLING, PLAIN = range(2)  # rows of x: as PA-I has it, and as it is
+TELLING, PLAIN, SQUARE = range(3)  # rows of x: as PA-I has it, as AROW has it, and its squares for variances
 
 
-class BayesRoom(NamedTuple):
-    """Where trials are worked out. There is a place for each attribute of a trial, and before them for the constant."""
+# Rows of an attribute's cells, and how many there are; attribute 0 is the constant.
+PA, MEAN, VARIANCE, LINEAR = range(4)
 
-    scaled: np.ndarray  # float32 (2, attributes of all trials at hand): x of all of them
-    rare: np.ndarray  # float32: x weighted by idf, of length 1
-    logs: np.ndarray  # float32
-    class_logs: np.ndarray  # float32 (classes,)
-    places: np.ndarray  # int64: where the attribute's counts begin
-    sums: np.ndarray  # float32: of its counts
-    shares: np.ndarray  # float32 (2, classes): of all counts, and 1 / them
-    scores: np.ndarray  # float32 (classes,): of naive Bayes
-    odds: np.ndarray  # float32 (classes,): log odds
-
-
-BayesRoomT = types.NamedTuple(
-    (SingleMatrix, Single, Single, Single, Indices, Single, SingleMatrix, Single, Single), BayesRoom
-)
+FIELDS = {
+    "cells": Field(("row", LINEAR, "class"), (np.arange(LINEAR) == VARIANCE)[:, None], "", np.float32),
+    "counts": Field(("row", "class"), dtype=np.float32),
+    "frequency": Field(("column",)),  # how many instances had each attribute
+    "totals": Field(("class",)),
+    "met": Field(merge=""),  # how many attributes were met
+    "trials": Field(),
+    # workspace of one trial: a place for each of its attributes, and before them one for the constant
+    "scaled": Field((LINEAR, "longest"), merge="", dtype=np.float32, saved=False),  # x: `TELLING`, `PLAIN`, `SQUARE`
+    "rare": Field(("longest",), merge="", dtype=np.float32, saved=False),  # x weighted by idf, of length 1
+    "logs": Field(("longest",), merge="", dtype=np.float32, saved=False),
+    "sums": Field(("longest",), merge="", dtype=np.float32, saved=False),  # of the attribute's counts
+    "places": Field((2, "longest"), merge="", dtype=np.int64, saved=False),  # where its counts begin, and its cells
+    "class_logs": Field(("class",), merge="", dtype=np.float32, saved=False),
+    "shares": Field((2, "class"), merge="", dtype=np.float32, saved=False),  # of all counts, and 1 / them
+    "bayes": Field(("class",), merge="", dtype=np.float32, saved=False),  # scores of naive Bayes
+    "odds": Field(("class",), merge="", dtype=np.float32, saved=False),  # log odds
+    "scores": Field((LINEAR, "class"), merge="", dtype=np.float32, saved=False),  # PA, AROW and AROW's variances
+    "steps": Field((2, "class"), merge="", dtype=np.float32, saved=False),
+}
+WordsT = struct_of(FIELDS).numba_type
 
 
 @kernel(hot=True)
@@ -113,42 +104,43 @@ def one_over_root(square: float) -> np.float32:
 
 
 @kernel(reorders=True)
-def scale_sparse(
-    instances: Instances, t: int, at: int, trials: float, frequency: np.ndarray, learn: bool, room: BayesRoom
-) -> int:
-    """x into row ``PLAIN`` of ``scaled`` from ``at`` on, and into ``rare``; returns how many."""
+def scale_sparse(m: Any, instances: Instances, t: int, learn: bool) -> int:
+    """Write x into row ``PLAIN`` of ``scaled``, and into ``rare``; return how many attributes there are."""
     first, many = instances.indptr[t], instances.indptr[t + 1] - instances.indptr[t]
-    plain, rare, width = room.scaled[PLAIN], room.rare, room.scores.size
-    squash_row(room.scaled, PLAIN * plain.size + at + 1, instances.values, first, many)
+    plain, rare, counts_at, cells_at, width = m.scaled[PLAIN], m.rare, m.places[0], m.places[1], m.bayes.size
+    frequency = m.frequency
+    squash_row(m.scaled, PLAIN * plain.size + 1, instances.values, first, many)
     for j in range(many):
         column = instances.indices[first + j]
         count = frequency[column] + 1.0
         if learn:
             frequency[column] = count
         rare[j + 1] = count
-        room.places[j + 1] = (column + 1) * width
+        counts_at[j + 1] = (column + 1) * width
+        cells_at[j + 1] = (column + 1) * LINEAR * width
     log_row(rare, 1, many)
-    room.places[0] = 0
-    plain[at] = rare[0] = squash(instances.constant)
-    rarity = np.float32(math.log(trials + 2.0))
+    counts_at[0] = cells_at[0] = 0
+    plain[0] = rare[0] = squash(instances.constant)
+    rarity = np.float32(math.log(m.trials[0] + 2.0))
     for j in range(1, many + 1):
-        rare[j] = plain[at + j] * (rarity - rare[j])
+        rare[j] = plain[j] * (rarity - rare[j])
     length, rare_length = np.float32(0.0), np.float32(0.0)
     for j in range(many + 1):
-        length += plain[at + j] * plain[at + j]
+        length += plain[j] * plain[j]
         rare_length += rare[j] * rare[j]
     shrink, rare_shrink = one_over_root(length), one_over_root(rare_length)
     for j in range(many + 1):
         rare[j] *= rare_shrink
-        plain[at + j] *= shrink
+        plain[j] *= shrink
     return many + 1
 
 
 @kernel(reorders=True)
-def weigh_by_telling(at: int, size: int, counts: np.ndarray, totals: np.ndarray, room: BayesRoom) -> None:
-    """x as PA-I has it into row ``TELLING`` of ``scaled``, of length 1; and ``odds``."""
-    told, rare, shares, everything = room.scaled[TELLING], room.rare, room.shares, 0.0
-    width = room.scores.size
+def weigh_by_telling(m: Any, size: int) -> None:
+    """Write x as PA-I has it into row ``TELLING`` of ``scaled``, of length 1; and ``odds``."""
+    counts, totals, rare, sums, logs, odds = m.counts, m.totals, m.rare, m.sums, m.logs, m.odds
+    telling, shares, class_logs, counts_at, everything = m.scaled[TELLING], m.shares, m.class_logs, m.places[0], 0.0
+    width = odds.size
     for c in range(width):
         everything += totals[c]
     for c in range(width):
@@ -156,96 +148,52 @@ def weigh_by_telling(at: int, size: int, counts: np.ndarray, totals: np.ndarray,
         shares[0, c] = share if share > RAREST_CLASS else 0.0
         shares[1, c] = 1.0 / share if share > RAREST_CLASS else 0.0
     for j in range(size):
-        room.logs[j] = room.sums[j] + np.float32(DOUBT)
-    log_row(room.logs, 0, size)
+        logs[j] = sums[j] + np.float32(DOUBT)
+    log_row(logs, 0, size)
     for c in range(width):
-        room.odds[c] = 0.0
+        odds[c] = 0.0
     length = np.float32(0.0)
     for j in range(size):
-        mean = entropy_row(counts, room.places[j], width, shares, np.float32(DOUBT), room.class_logs)
-        divergence = mean / (room.sums[j] + np.float32(DOUBT)) - room.logs[j] if everything > 0.0 else np.float32(0.0)
-        told[at + j] = rare[j] * (max(divergence, np.float32(0.0)) + np.float32(LEAST_TELLING))
-        length += told[at + j] * told[at + j]
-        add_row(room.odds, room.class_logs, told[at + j], width)
+        mean = entropy_row(counts, counts_at[j], width, shares, np.float32(DOUBT), class_logs)
+        divergence = mean / (sums[j] + np.float32(DOUBT)) - logs[j] if everything > 0.0 else np.float32(0.0)
+        telling[j] = rare[j] * (max(divergence, np.float32(0.0)) + np.float32(LEAST_TELLING))
+        length += telling[j] * telling[j]
+        add_row(odds, class_logs, telling[j], width)
     shrink = one_over_root(length)
     for j in range(size):
-        told[at + j] *= shrink
+        telling[j] *= shrink
     for c in range(width):
-        room.odds[c] *= shrink
+        odds[c] *= shrink
 
 
 @kernel()
-def score_bayes(
-    instances: Instances, t: int, size: int, counts: np.ndarray, frequency: np.ndarray, room: BayesRoom
-) -> np.float32:
-    """Scores but for what depends on the classes alone; returns sum |x|. The next trial's counts are asked for."""
-    width, amount = room.scores.size, np.float32(0.0)
+def score_bayes(m: Any, instances: Instances, t: int, size: int) -> np.float32:
+    """Write scores but for what depends on the classes alone, and prefetch the next trial's counts; return sum |x|."""
+    counts, frequency, rare, sums, bayes, counts_at = m.counts, m.frequency, m.rare, m.sums, m.bayes, m.places[0]
+    width, amount = bayes.size, np.float32(0.0)
     coming, stop = attributes_of(instances.indptr, t + 1)
     for j in range(size):
         if coming + j < stop:
             fetch(frequency, instances.indices[coming + j])
             fetch_row(counts, width * (instances.indices[coming + j] + 1), width)
-        room.sums[j] = sum_row(counts, room.places[j], width)
-        amount += abs(room.rare[j])
+        sums[j] = sum_row(counts, counts_at[j], width)
+        amount += abs(rare[j])
     for c in range(width):
-        room.scores[c] = 0.0
-    add_log_rows(room.scores, counts, room.places, size, width, room.sums, np.float32(SMOOTHING), room.rare, 0)
+        bayes[c] = 0.0
+    add_log_rows(bayes, counts, counts_at, size, width, sums, np.float32(SMOOTHING), rare, 0)
     return amount
 
 
-@kernel(
-    types.void(
-        InstancesT, Labels, Vector, int64, int64, int64, SingleMatrix, Vector, Vector, Vector, Vector, BayesRoomT,
-        boolean, SingleCube, int64,
-    )
-)  # fmt: skip
-def play_bayes(
-    instances: Instances,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    begin: int,
-    end: int,
-    known: int,
-    counts: np.ndarray,
-    totals: np.ndarray,
-    met: np.ndarray,
-    frequency: np.ndarray,
-    trials: np.ndarray,
-    room: BayesRoom,
-    learn: bool,
-    votes: np.ndarray,
-    member: int,
-) -> None:
-    """Scores of naive Bayes and log odds at trials begin..end, and learning: |x| times the trial's weight is counted.
-
-    ``met`` is how many attributes were met. x of all trials is left in ``scaled``. Of a trial that denies a class
-    nothing but the trial is counted.
-    """
-    at, width = 0, counts.shape[1]
-    for t in range(begin, end):
-        size = scale_sparse(instances, t, at, trials[0], frequency, learn, room)
-        amount = score_bayes(instances, t, size, counts, frequency, room)
-        weigh_by_telling(at, size, counts, totals, room)
-        everything = 0.0
-        for c in range(totals.size):
-            everything += totals[c]
-        for c in range(known):
-            rest = everything - totals[c] + SMOOTHING * met[0]
-            votes[t - begin, member, c] = room.scores[c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
-            votes[t - begin, member + 1, c] = room.odds[c]
-        if learn and labels[t] < 0:
-            trials[0] += 1.0
-        elif learn:
-            first, label, weight = instances.indptr[t], labels[t], np.float32(weights[t - begin])
-            known = max(known, label + 1)
-            for j in range(size):
-                if room.sums[j] == 0.0 and room.rare[j] != 0.0 and sum_row(counts, room.places[j], width) == 0.0:
-                    met[0] += 1.0
-                column = instances.indices[first + j - 1] + 1 if j else 0
-                counts[column, label] += weight * abs(room.rare[j])
-            totals[label] += weight * amount
-            trials[0] += 1.0
-        at += size
+@kernel()
+def learn_bayes(m: Any, indices: np.ndarray, first: int, size: int, label: int, weight: float, amount: float) -> None:
+    """Count |x| times the weight of the trial."""
+    counts, rare, width, factor = m.counts, m.rare, m.bayes.size, np.float32(weight)
+    for j in range(size):
+        if m.sums[j] == 0.0 and rare[j] != 0.0 and sum_row(counts, m.places[0, j], width) == 0.0:
+            m.met[0] += 1.0
+        column = indices[first + j - 1] + 1 if j else 0
+        counts[column, label] += factor * abs(rare[j])
+    m.totals[label] += factor * amount
 
 
 def log_odds(counts: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -261,43 +209,14 @@ def log_odds(counts: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.nda
 AROW = 0.1  # its r
 GROUP = 8  # attributes whose cells are asked for at a time
 
-# Rows of an attribute's cells, and how many there are; attribute 0 is the constant.
-PA, MEAN, VARIANCE, LINEAR = range(4)
-SQUARE = 2  # row of x, after `TELLING`, which PA has, and `PLAIN`, which AROW has: its squares, for variances
-
-
-class LinearRoom(NamedTuple):
-    """Where trials are worked out. There is a place for each attribute of a trial, and before them for the constant."""
-
-    factors: np.ndarray  # float32 (LINEAR, attributes): x
-    places: np.ndarray  # int64: where the attribute's cells begin
-    scores: np.ndarray  # float32 (LINEAR, classes): PA, AROW and AROW's variances
-    steps: np.ndarray  # float32 (2, classes)
-
-
-LinearRoomT = types.NamedTuple((SingleMatrix, Indices, SingleMatrix, SingleMatrix), LinearRoom)
-
 
 @kernel()
-def take_row(instances: Instances, t: int, at: int, scaled: np.ndarray, room: LinearRoom) -> int:
-    """x of a trial, which begins at ``at``, and where its cells are into ``room``; returns how many."""
-    first, size = instances.indptr[t], instances.indptr[t + 1] - instances.indptr[t] + 1
-    told, plain, square = room.factors[TELLING], room.factors[PLAIN], room.factors[SQUARE]
-    cells = LINEAR * room.scores.shape[1]
-    room.places[0] = 0
-    for j in range(1, size):
-        room.places[j] = (instances.indices[first + j - 1] + 1) * cells
+def score_linear(m: Any, instances: Instances, t: int, size: int) -> None:
+    """Write the scores of PA and AROW, and AROW's variances; the next trial's cells are prefetched."""
+    scores, scaled, cells = m.scores, m.scaled, m.cells
+    width, plain, square = scores.shape[1], scaled[PLAIN], scaled[SQUARE]
     for j in range(size):
-        told[j], plain[j] = scaled[TELLING, at + j], scaled[PLAIN, at + j]
         square[j] = plain[j] * plain[j]
-    return size
-
-
-@kernel()
-def score_linear(instances: Instances, t: int, size: int, cells: np.ndarray, room: LinearRoom) -> None:
-    """Scores of PA and AROW, and AROW's variances; the next trial's cells are asked for meanwhile."""
-    scores = room.scores
-    width = scores.shape[1]
     for q in range(LINEAR):
         for c in range(width):
             scores[q, c] = 0.0
@@ -306,29 +225,20 @@ def score_linear(instances: Instances, t: int, size: int, cells: np.ndarray, roo
         hi = min(lo + GROUP, size)
         for j in range(coming + lo, min(coming + hi, end)):
             fetch_row(cells, LINEAR * width * (instances.indices[j] + 1), LINEAR * width)
-        add_rows(scores, cells, room.places, lo, hi, width, room.factors)
+        add_rows(scores, cells, m.places[1], lo, hi, width, scaled)
 
 
 @kernel()
-def learn_linear(
-    indices: np.ndarray,
-    first: int,
-    size: int,
-    label: int,
-    known: int,
-    weight: float,
-    cells: np.ndarray,
-    room: LinearRoom,
-) -> None:
-    """One step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by."""
-    scores, factor, shrink = room.scores, room.steps[0], room.steps[1]
+def learn_linear(m: Any, indices: np.ndarray, first: int, size: int, label: int, known: int, weight: float) -> None:
+    """Take one step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by."""
+    scores, factor, shrink, cells, cells_at = m.scores, m.steps[0], m.steps[1], m.cells, m.places[1]
     most, noise = np.float32(weight), np.float32(AROW / weight)
-    width, told, plain = scores.shape[1], room.factors[TELLING], room.factors[PLAIN]
+    width, telling, plain = scores.shape[1], m.scaled[TELLING], m.scaled[PLAIN]
     step, rival = np.float32(0.0), best_rival(scores[0], label, known)
     if rival >= 0:
         square = np.float32(0.0)
         for j in range(size):
-            square += told[j] * told[j]
+            square += telling[j] * telling[j]
         loss = np.float32(1.0) - (scores[0, label] - scores[0, rival])
         if loss > 0.0 and square > 0.0:
             step = min(most, loss / (np.float32(2.0) * square))
@@ -343,34 +253,25 @@ def learn_linear(
             factor[c] = sign * loss * shrink[c]
             active = True
     for j in range(size):
-        place = room.places[j]
+        place = cells_at[j]
         if step > 0.0:
             column = indices[first + j - 1] + 1 if j else 0
-            cells[column, PA, label] += step * told[j]
-            cells[column, PA, rival] -= step * told[j]
+            cells[column, PA, label] += step * telling[j]
+            cells[column, PA, rival] -= step * telling[j]
         if active:
-            shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], room.steps)
+            shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], m.steps)
 
 
 @kernel()
-def deny_linear(
-    indices: np.ndarray,
-    first: int,
-    size: int,
-    wrong: int,
-    known: int,
-    weight: float,
-    cells: np.ndarray,
-    room: LinearRoom,
-) -> None:
-    """One step of PA and of AROW that lets this class fall behind the best other one, which itself stays as it is."""
-    scores, told, plain = room.scores, room.factors[TELLING], room.factors[PLAIN]
+def deny_linear(m: Any, indices: np.ndarray, first: int, size: int, wrong: int, known: int, weight: float) -> None:
+    """Let this class fall behind the best other one, which itself stays as it is: one step of PA and of AROW."""
+    scores, telling, plain, cells = m.scores, m.scaled[TELLING], m.scaled[PLAIN], m.cells
     other = best_rival(scores[0], wrong, known)
     if other < 0:
         return
     square = np.float32(0.0)
     for j in range(size):
-        square += told[j] * told[j]
+        square += telling[j] * telling[j]
     loss = np.float32(1.0) - (scores[0, other] - scores[0, wrong])
     step = np.float32(0.0)
     if loss > 0.0 and square > 0.0:
@@ -379,69 +280,62 @@ def deny_linear(
     shrink = np.float32(1.0) / (scores[2, wrong] + np.float32(AROW / weight)) if loss > 0.0 else np.float32(0.0)
     for j in range(size):
         column = indices[first + j - 1] + 1 if j else 0
-        cells[column, PA, wrong] -= step * told[j]
+        cells[column, PA, wrong] -= step * telling[j]
         along = cells[column, VARIANCE, wrong] * plain[j]
         cells[column, MEAN, wrong] -= loss * shrink * along
         cells[column, VARIANCE, wrong] -= shrink * along * along
 
 
-@kernel(
-    types.void(
-        InstancesT, Labels, Vector, int64, int64, int64, SingleCube, SingleMatrix, LinearRoomT, boolean, SingleCube,
-        int64,
-    )
-)  # fmt: skip
-def play_linear(
+@kernel(types.void(WordsT, InstancesT, Labels, Vector, int64, int64, int64, boolean, SingleCube, int64))
+def play_words(
+    m: Any,
     instances: Instances,
     labels: np.ndarray,
     weights: np.ndarray,
     begin: int,
     end: int,
     known: int,
-    cells: np.ndarray,
-    scaled: np.ndarray,
-    room: LinearRoom,
     learn: bool,
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Scores of PA and AROW at trials begin..end, whose x is in ``scaled``, and their learning."""
-    at = 0
+    """Score trials begin..end by the four members, and let them learn; of a class denied the trial alone is counted."""
+    totals, trials, scores = m.totals, m.trials, m.scores
     for t in range(begin, end):
-        size = take_row(instances, t, at, scaled, room)
-        score_linear(instances, t, size, cells, room)
+        size = scale_sparse(m, instances, t, learn)
+        amount = score_bayes(m, instances, t, size)
+        weigh_by_telling(m, size)
+        score_linear(m, instances, t, size)
+        everything = 0.0
+        for c in range(totals.size):
+            everything += totals[c]
+        own = votes[t - begin]
         for c in range(known):
-            votes[t - begin, member, c] = room.scores[0, c]
-            votes[t - begin, member + 1, c] = room.scores[1, c]
-        if learn:
-            known = max(known, labels[t] + 1)
-            first, weight = instances.indptr[t], weights[t - begin]
-            if labels[t] < 0:
-                deny_linear(instances.indices, first, size, DENIED - labels[t], known, weight, cells, room)
-            else:
-                learn_linear(instances.indices, first, size, labels[t], known, weight, cells, room)
-        at += size
+            own[member, c], own[member + 1, c] = scores[0, c], scores[1, c]
+            rest = everything - totals[c] + SMOOTHING * m.met[0]
+            own[member + 2, c] = m.bayes[c] + amount * (math.log(rest) if rest > 0.0 else 0.0)
+            own[member + 3, c] = m.odds[c]
+        if not learn:
+            continue
+        label, weight, first = labels[t], weights[t - begin], instances.indptr[t]
+        known = max(known, label + 1)
+        if label < 0:
+            deny_linear(m, instances.indices, first, size, DENIED - label, known, weight)
+        else:
+            learn_bayes(m, instances.indices, first, size, label, weight, amount)
+            learn_linear(m, instances.indices, first, size, label, known, weight)
+        trials[0] += 1.0
 
 
-BAYES = 2  # the first member that counts
-ROOM = 16  # one in so many of the attributes met is room for those to come
+ROOM = 16  # the share of rows that is spare, for attributes to come: one in 16
 
 
 class SparseMembers(Group):
-    """State: cells of the linear members, counts of naive Bayes, how many instances had each attribute, the classes'
-    totals, how many attributes were met, and the trials.
-    """
+    """Linear members, which learn from mistakes, and generative ones, which count."""
 
     members = ("PA-I", "AROW", "naive Bayes", "log odds")
     sparse = True
-    fields: ClassVar = {
-        "cells": Field(("row", LINEAR, "class"), (np.arange(LINEAR) == VARIANCE)[:, None], "", np.float32),
-        "counts": Field(("row", "class"), dtype=np.float32),
-        "frequency": Field(("column",)),
-        "totals": Field(("class",)),
-        "met": Field(merge=""),
-        "trials": Field(),
-    }
+    fields: ClassVar = FIELDS
 
     def __init__(self) -> None:
         self.used = 0  # attributes and the constant: rows of the arrays, which have room for more
@@ -496,8 +390,8 @@ class SparseMembers(Group):
         rest = self.totals.sum() - self.totals[:k] + SMOOTHING * self.met[0]
         bayes = np.log(np.maximum(rest, SMOOTHING)) - np.log(sums[:, None] - counts[:, :k] + SMOOTHING)
         bayes[sums == 0.0] = 0.0
-        told, odds = log_odds(counts, self.totals)
-        telling = (rarity * told)[:, None]
+        informative, odds = log_odds(counts, self.totals)
+        telling = (rarity * informative)[:, None]
         return {
             "PA-I": cells[:, PA] * telling,
             "AROW": cells[:, MEAN],
@@ -519,43 +413,9 @@ class SparseMembers(Group):
         self.cells[:, MEAN], self.cells[:, VARIANCE] = mix_by_precision(shape, means)
         self.met[0] = np.count_nonzero(self.counts.sum(axis=1) > 0.0)
 
-    def lead(self, task: Task, votes: np.ndarray, place: int) -> np.ndarray:
-        """Naive Bayes and log odds; returns x of all trials."""
+    def play(self, task: Task, votes: np.ndarray, place: int) -> None:
         known, instances, labels, begin, end, learn = task[:6]
-        width, longest = self.counts.shape[1], _longest(instances, begin, end)
-        many = int(instances.indptr[end] - instances.indptr[begin]) + end - begin
-        room = BayesRoom(
-            np.empty((2, many), np.float32),
-            np.empty(longest, np.float32),
-            np.empty(longest, np.float32),
-            np.zeros(width, np.float32),
-            np.zeros(longest, np.int64),
-            np.empty(longest, np.float32),
-            np.zeros((2, width), np.float32),
-            np.zeros(width, np.float32),
-            np.zeros(width, np.float32),
-        )
-        play_bayes(
-            instances, labels, task.weights, begin, end, known, self.counts, self.totals, self.met, self.frequency,
-            self.trials, room, learn, votes, place + BAYES,
+        self.grow(longest=1 + int(longest_row(instances.indptr[begin : end + 1])))
+        play_words(
+            self.at_work(learn), instances, labels, task.weights, begin, end, known, learn, votes, place,
         )  # fmt: skip
-        return room.scaled
-
-    def follow(self, task: Task, led: np.ndarray, votes: np.ndarray, place: int) -> None:
-        """The linear members, from what `lead` returned."""
-        known, instances, labels, begin, end, learn = task[:6]
-        width, longest = self.cells.shape[2], _longest(instances, begin, end)
-        room = LinearRoom(
-            np.empty((LINEAR, longest), np.float32),
-            np.zeros(longest, np.int64),
-            np.zeros((LINEAR, width), np.float32),
-            np.zeros((2, width), np.float32),
-        )
-        play_linear(
-            instances, labels, task.weights, begin, end, known, self.cells, led, room, learn, votes, place,
-        )  # fmt: skip
-
-
-def _longest(instances: Instances, begin: int, end: int) -> int:
-    """Most attributes of a trial, the constant among them."""
-    return int(longest_row(instances.indptr[begin : end + 1])) + 1
