@@ -242,10 +242,7 @@ def test_arguments_of_commands_parse(name):
         if block.language == "sh":
             for words in commands_of(block):
                 assert words[0] in cli.COMMANDS, f"{block.place}: no command {words[0]}"
-                module = importlib.import_module(f"linmax.cli.{words[0]}")
-                parser = cli._Parser(prog=f"linmax {words[0]}")
-                module.configure(parser)
-                assert isinstance(parser.parse_args(words[1:]), Namespace), block.place
+                assert isinstance(cli.command_parser(words[0]).parse_args(words[1:]), Namespace), block.place
 
 
 def test_few_blocks_are_left_out():

@@ -3,8 +3,9 @@
 One module for each command, named in `COMMANDS` and imported when it is called; libraries are imported when the command
 runs. So ``linmax --help`` loads neither NumPy nor Numba.
 
-A command module has two functions: ``configure(parser)`` adds its arguments, ``run(arguments)`` does the work
-and raises ``ValueError`` or ``OSError`` for what the user can fix.
+A command module has its docstring as description, its arguments as text, `OPTIONS` (see `linmax.cli.options`), perhaps
+`ACTIONS`, which are commands of its own, and a function ``run(arguments)``, which does the work and raises
+``ValueError`` or ``OSError`` for what the user can fix.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, NoReturn
 from linmax import __version__
 from linmax.jit.announce import spinning
 
-__all__ = ["COMMANDS", "main", "script"]
+__all__ = ["COMMANDS", "command_parser", "main", "script"]
 
 COMMANDS = {
     "bounds": "compare mistake bounds and mistakes of the rules on a file",
@@ -107,12 +108,22 @@ def _dispatch(argv: list[str]) -> int:
     chosen = parser.parse_args(argv)
     if chosen.command not in COMMANDS:
         parser.error(_unknown(chosen.command))
-    module = importlib.import_module(f"linmax.cli.{chosen.command}")
-    command = _Parser(prog=f"linmax {chosen.command}", description=module.__doc__)
-    module.configure(command)
+    arguments = command_parser(chosen.command).parse_args(chosen.rest)
     with spinning():
-        module.run(command.parse_args(chosen.rest))
+        importlib.import_module(f"linmax.cli.{chosen.command}").run(arguments)
     return DONE
+
+
+def command_parser(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command's arguments."""
+    from linmax.cli.options import add_actions, add_options
+
+    module = importlib.import_module(f"linmax.cli.{name}")
+    parser = _Parser(prog=f"linmax {name}", description=module.__doc__)
+    add_options(parser, module.OPTIONS)
+    if hasattr(module, "ACTIONS"):
+        add_actions(parser, module.ACTIONS)
+    return parser
 
 
 def _top_parser() -> _Parser:

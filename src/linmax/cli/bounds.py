@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.options import add_format_option, add_json_option, cells_listed
+from linmax.cli.options import FORMAT, JSON, cells_listed
 from linmax.cli.report import console, say, shown_name
 
 if TYPE_CHECKING:
@@ -26,22 +26,23 @@ if TYPE_CHECKING:
     from linmax.io.sources import Source
     from linmax.theory.certificates import Certificate
 
-__all__ = ["configure", "run"]
+__all__ = ["OPTIONS", "run"]
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax bounds``."""
-    add = parser.add_argument_group("input").add_argument
-    add("data", metavar="DATA", help="a file in any format, compressed or not; - is standard input")
-    add_format_option(add)
-    add("--label", metavar="COLUMN", help="the column, or the key, of the label (default: the last column, 'label')")
-    add("--ignore", metavar="A,B", default="", help="columns to leave out")
-    add("--votes", action="store_true", help="take every column as a voter, numbers too")
-    add = parser.add_argument_group("learning").add_argument
-    add("--learners", metavar="L;L", help="rules to compare, separated by ';' (default: one of each family)")
-    add("--no-scale", action="store_true", help="do not divide attributes by their largest magnitude")
-    add("--no-thresholds", action="store_true", help="leave out the threshold sub-experts")
-    add_json_option(parser.add_argument_group("output").add_argument)
+OPTIONS = f"""
+input:
+DATA  a file in any format, compressed or not; - is standard input
+{FORMAT}
+--label COLUMN  the column, or the key, of the label (default: the last column, 'label')
+--ignore A,B  columns to leave out
+--votes  take every column as a voter, numbers too
+learning:
+--learners L;L  rules to compare, separated by ';' (default: one of each family)
+--no-scale  do not divide attributes by their largest magnitude
+--no-thresholds  leave out the threshold sub-experts
+output:
+{JSON}
+"""
 
 
 def run(arguments: argparse.Namespace) -> None:

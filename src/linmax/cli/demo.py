@@ -11,22 +11,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from linmax.cli.options import add_json_option
+from linmax.cli.options import JSON, add_options
 from linmax.cli.report import console, say
 
-__all__ = ["configure", "run"]
+__all__ = ["OPTIONS", "run"]
 
-QUESTIONS = 1000
 DEMO_TABLE, DEMO_PAGE = "linmax-demo.csv", "linmax-demo.html"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax demo``."""
-    add = parser.add_argument
-    add("--rows", metavar="N", type=int, default=QUESTIONS, help=f"questions in the table (default: {QUESTIONS})")
-    add("--seed", metavar="S", type=int, default=0, help="seed of the table (default: 0)")
-    add("--out", metavar="FOLDER", default=".", help=f"where to write {DEMO_TABLE} and {DEMO_PAGE} (default: here)")
-    add_json_option(add)
+OPTIONS = f"""
+--rows N:int=1000  questions in the table
+--seed S:int=0  seed of the table
+--out FOLDER=.  where to write {DEMO_TABLE} and {DEMO_PAGE}
+{JSON}
+"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -41,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     write_table(table, arguments.rows, arguments.seed)
     options = ["--label", "answer", "--by", "subject", "--html", str(page)]
     parser = argparse.ArgumentParser()
-    fuse.configure(parser)
+    add_options(parser, fuse.OPTIONS)
     fuse.run(parser.parse_args([str(table), *options, *(["--json", arguments.json] if arguments.json else [])]))
     screen = console(arguments)
     say(

@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
 from linmax.cli.options import (
-    add_cluster_options,
-    add_format_option,
-    add_json_option,
-    add_refusal_options,
-    add_shuffle_option,
+    CLUSTER,
+    FORMAT,
+    JSON,
+    REFUSALS,
+    SHUFFLE,
     cells_listed,
     refuse_options,
     refused_share,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from linmax.models.asking import Simulation
     from linmax.models.fusion import OnLineFusion
 
-__all__ = ["configure", "run"]
+__all__ = ["OPTIONS", "run"]
 
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
 LEARNER = "auto"
@@ -60,38 +60,35 @@ PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 SERIAL_FUSE_OPTIONS = "shuffle test_fraction ask costs tolerance wrong predictions plot reliability not_asked"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax fuse``."""
-    add = parser.add_argument_group("input").add_argument
-    add("votes", metavar="VOTES", nargs="+", help="a table with a column for each voter; - is standard input")
-    add_format_option(add)
-    add("--label", metavar="COLUMN", help="the column of right labels (default: label, target, class or y, if any)")
-    add("--ignore", metavar="A,B", default="", help="columns that are not voters")
-    add("--by", metavar="A,B", default="", help="side columns, such as a subject: a voter may be trusted on one only")
-    add("--wrong", metavar="COLUMN", help="a column that is true where the label is a class known to be wrong")
-    add("--abstain", metavar="VALUE", help="a vote that means abstention, like an empty field")
-    add("--not-asked", metavar="VALUE", help="value marking a voter that was not asked (not an abstention)")
-    add_refusal_options(add)
-    add = parser.add_argument_group("learning").add_argument
-    add("--learner", metavar="L", help=f"what learns the weights (default: {LEARNER})")
-    add("--classes", metavar="A,B", help="all classes, in order (default: the labels of the file, sorted)")
-    add("--start", metavar="MODEL", help="continue with this fusion")
-    add_shuffle_option(add)
-    add("--test-fraction", metavar="F", type=float, help="hold out this share of the rows, the last ones, for a test")
-    add(
-        "--ask", metavar="ROWS", type=int, help="simulate asking voters one by one, after this many rows with all votes"
-    )
-    add("--tolerance", metavar="T", type=float, help="with --ask, accuracy that may be given up (default: 0.002)")
-    add("--costs", metavar="FILE", help="with --ask or --html, costs of asking each voter: JSON, {voter: number}")
-    add = parser.add_argument_group("output").add_argument
-    add("--model", metavar="FILE", help="save the fusion, to continue with it or to predict")
-    add("--predictions", metavar="FILE", help="write predictions of rows without a label: .csv, .jsonl or .parquet")
-    add("--html", metavar="FILE", help="write the report as one page for the browser")
-    add("--plot", metavar="FILE", help="draw the mistake curves as .png, .svg or .pdf")
-    add("--reliability", metavar="FILE", help="draw how often answers are right for each stated probability")
-    add("--checkpoint", metavar="FOLDER", help="with --cluster, save results here in case tables fail")
-    add_json_option(add)
-    add_cluster_options(parser, "trials")
+OPTIONS = f"""
+input:
+VOTES...  a table with a column for each voter; - is standard input
+{FORMAT}
+--label COLUMN  the column of right labels (default: label, target, class or y, if any)
+--ignore A,B  columns that are not voters
+--by A,B  side columns, such as a subject: a voter may be trusted on one only
+--wrong COLUMN  a column that is true where the label is a class known to be wrong
+--abstain VALUE  a vote that means abstention, like an empty field
+--not-asked VALUE  value marking a voter that was not asked (not an abstention)
+{REFUSALS}
+learning:
+--learner L  what learns the weights (default: {LEARNER})
+--classes A,B  all classes, in order (default: the labels of the file, sorted)
+--start MODEL  continue with this fusion
+{SHUFFLE}
+--test-fraction F:float  hold out this share of the rows, the last ones, for a test
+--ask ROWS:int  simulate asking voters one by one, after this many rows with all votes
+--tolerance T:float  with --ask, accuracy that may be given up (default: 0.002)
+--costs FILE  with --ask or --html, costs of asking each voter: JSON, {{voter: number}}
+output:
+--model FILE  save the fusion, to continue with it or to predict
+--predictions FILE  write predictions of rows without a label: .csv, .jsonl or .parquet
+--html FILE  write the report as one page for the browser
+--plot FILE  draw the mistake curves as .png, .svg or .pdf
+--reliability FILE  draw how often answers are right for each stated probability
+--checkpoint FOLDER  with --cluster, save results here in case tables fail
+{JSON}
+{CLUSTER.replace("MIX", "trials")}"""
 
 
 def run(arguments: argparse.Namespace) -> None:

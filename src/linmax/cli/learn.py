@@ -23,15 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.interrupts import unbroken
-from linmax.cli.options import (
-    add_cluster_options,
-    add_input_options,
-    add_json_option,
-    add_shuffle_option,
-    reading_options,
-    refuse_options,
-    refused_share,
-)
+from linmax.cli.options import CLUSTER, INPUT, JSON, SHUFFLE, reading_options, refuse_options, refused_share
 from linmax.cli.report import console, counted, no_labels, nothing_read, refuse_too_many, say, show_refusals
 from linmax.io.options import Refusals
 
@@ -44,73 +36,48 @@ if TYPE_CHECKING:
     from linmax.models.streams import Batch, Stream, StreamModel
     from linmax.models.streams.progressive import Milestone, Progressive
 
-__all__ = ["configure", "run"]
+__all__ = ["OPTIONS", "run"]
 
 STANDARD = "-"
-LEARNER = "auto"
 HOLDOUT = 10  # with several passes, every tenth line
-EARLY_STOP = 3  # passes
-EVERY = 1_000_000  # trials between checkpoints
-SCALINGS_TEXT = "none, max, length, log, idf, standard or auto"
 SUSPICIOUS = 100  # classes, half of them numbers, that are perhaps none
 BETWEEN = 0.1  # seconds between two updates of the live line
 HEADINGS = ("error", "since last", "trials", "label", "predicted", "attributes")
 WIDTHS = (7, 10, 11, 15, 15, 10)
 # Options that make no sense with trials of candidates, and on a cluster
 NOT_WITH_CANDIDATES = (
-    "scale hash_bits memory passes holdout checkpoint plot format weight ignore categorical text ngrams pairs cluster "
-    "shuffle readable no_thresholds"
+    "scale=auto hash_bits memory passes=1 holdout checkpoint plot format weight ignore categorical text ngrams pairs "
+    "cluster shuffle readable no_thresholds"
 )
 MOST_NOTES = 5  # about the columns of all shards
 SERIAL_LEARN_OPTIONS = "start holdout predictions plot memory shuffle"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax learn``."""
-    add_input_options(parser)
-    add = parser.add_argument_group("learning").add_argument
-    add("--learner", metavar="L", default=LEARNER, help=f"what learns, such as 'AR-winnow(1.2)' (default: {LEARNER})")
-    add("--scale", metavar="S", default="auto", help=f"scale attributes online: {SCALINGS_TEXT} (default: auto)")
-    add("--hash-bits", metavar="B", type=int, help="hash names to 2^B columns instead of keeping them")
-    add("--memory", metavar="SIZE", help="a budget for names and weights, such as 500MB (default: none)")
-    add("--numeric-classes", action="store_true", help="learn even if labels look like continuous values")
-    add("--no-thresholds", action="store_true", help="leave out the constant attribute")
-    add(
-        "--candidates",
-        action="store_true",
-        help="each trial lists its own candidates: JSON lines, or VW's blocks of lines",
-    )
-    add("--start", metavar="MODEL", help="continue learning with a saved model")
-    add("--passes", metavar="N", type=int, default=1, help="go through the data N times (default: 1)")
-    add(
-        "--holdout",
-        metavar="N",
-        type=int,
-        help=f"predict every N-th line, but never learn from it (default: 0 = none; with several passes {HOLDOUT})",
-    )
-    add(
-        "--early-stop",
-        metavar="P",
-        type=int,
-        default=EARLY_STOP,
-        help=f"stop after P passes without fewer mistakes on the held-out lines; 0 = never (default: {EARLY_STOP})",
-    )
-    add_shuffle_option(add)
-    add = parser.add_argument_group("output").add_argument
-    add("--model", metavar="FILE", help="save the model")
-    add("--test", metavar="FILE", help="at the end, report the error on this file")
-    add("--predictions", metavar="FILE", help="write the class predicted for each line ('-' = standard output)")
-    add("--readable", metavar="FILE", help="write all weights as a table: attribute, class, weight")
-    add("--plot", metavar="FILE", help="save the progressive error as .png, .svg or .pdf")
-    add(
-        "--checkpoint",
-        metavar="FILE",
-        help="save the state regularly, and continue from it if it exists (with --cluster a folder)",
-    )
-    add("--every", metavar="N", type=int, default=EVERY, help=f"lines between checkpoints (default: {EVERY:,})")
-    add("--quiet", action="store_true", help="show only the result")
-    add_json_option(add)
-    add_cluster_options(parser, "uniform")
+OPTIONS = f"""{INPUT}
+learning:
+--learner L=auto  what learns, such as 'AR-winnow(1.2)'
+--scale S=auto  scale attributes online: none, max, length, log, idf, standard or auto
+--hash-bits B:int  hash names to 2^B columns instead of keeping them
+--memory SIZE  a budget for names and weights, such as 500MB (default: none)
+--numeric-classes  learn even if labels look like continuous values
+--no-thresholds  leave out the constant attribute
+--candidates  each trial lists its own candidates: JSON lines, or VW's blocks of lines
+--start MODEL  continue learning with a saved model
+--passes N:int=1  go through the data N times
+--holdout N:int  predict every N-th line, but never learn from it (default: 0 = none; with several passes {HOLDOUT})
+--early-stop P:int=3  stop after P passes without fewer mistakes on the held-out lines; 0 = never
+{SHUFFLE}
+output:
+--model FILE  save the model
+--test FILE  at the end, report the error on this file
+--predictions FILE  write the class predicted for each line ('-' = standard output)
+--readable FILE  write all weights as a table: attribute, class, weight
+--plot FILE  save the progressive error as .png, .svg or .pdf
+--checkpoint FILE  save the state regularly, and continue from it if it exists (with --cluster a folder)
+--every N:int=1000000  lines between checkpoints
+--quiet  show only the result
+{JSON}
+{CLUSTER.replace("MIX", "uniform")}"""
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -13,27 +13,21 @@ from __future__ import annotations
 
 import argparse
 
-from linmax.cli.options import add_json_option
+from linmax.cli.options import JSON
 from linmax.cli.report import console, counted, say
 
-__all__ = ["configure", "run"]
+__all__ = ["OPTIONS", "run"]
 
 MERGEABLE = ("learner", "stream model", "vote fusion")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax merge``."""
-    add = parser.add_argument
-    add("models", metavar="MODEL", nargs="+", help="files saved by linmax learn or linmax fuse, or by save()")
-    add("--out", metavar="FILE", required=True, help="where to save the merged model")
-    add(
-        "--mix",
-        metavar="HOW",
-        default="uniform",
-        help="shares of models: uniform, trials, mistakes, or numbers such as 1,2,1 (default: uniform)",
-    )
-    add("--multiplicative", metavar="M", default="log", help="how Winnows are mixed: log (default) or plain")
-    add_json_option(add)
+OPTIONS = f"""
+MODEL...  files saved by linmax learn or linmax fuse, or by save()
+--out FILE!  where to save the merged model
+--mix HOW=uniform  shares of models: uniform, trials, mistakes, or numbers such as 1,2,1
+--multiplicative log|plain=log  how Winnows are mixed
+{JSON}
+"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -43,16 +37,16 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.util import files, outputs
 
     outputs.check_outputs([arguments.out, arguments.json], [])
-    shares = _shares(arguments.mix, len(arguments.models))
-    kinds = sorted({files.kind_of(path) for path in arguments.models})
+    shares = _shares(arguments.mix, len(arguments.model))
+    kinds = sorted({files.kind_of(path) for path in arguments.model})
     if len(kinds) > 1:
         raise ValueError(f"models must be of one kind; these files hold: {', '.join(kinds)}")
     if kinds[0] not in MERGEABLE:
         known = " or ".join(f"a {kind!r}" for kind in MERGEABLE)
-        raise ValueError(f"{arguments.models[0]} holds a {kinds[0]!r}, which cannot be merged; {known} can")
-    models = [load(path) for path in arguments.models]
+        raise ValueError(f"{arguments.model[0]} holds a {kinds[0]!r}, which cannot be merged; {known} can")
+    models = [load(path) for path in arguments.model]
     if hasattr(models[0], "options"):
-        refuse_different(models, arguments.models)
+        refuse_different(models, arguments.model)
     merged = merge(models, shares, arguments.multiplicative)
     merged.save(arguments.out)
     voters = getattr(merged, "voters_", None)

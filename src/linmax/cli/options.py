@@ -1,20 +1,30 @@
-"""Arguments that commands share, and their values as the library takes them."""
+"""Options of commands: described as text, shared by commands, and read as the library takes them.
+
+A line describes an option: ``--name VALUE:type=default  help``. Without ``VALUE`` it is a flag; ``!`` before the help
+makes it required, ``?`` makes its value optional, and ``a|b|c`` is a choice. A line without ``--name`` describes an
+argument, with ``...`` one or more, with ``*`` any number. A line that ends with ``:`` begins a group.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from linmax.io.formats import FORMATS
 
 __all__ = [
-    "add_cluster_options",
-    "add_format_option",
-    "add_input_options",
-    "add_json_option",
-    "add_refusal_options",
-    "add_shuffle_option",
+    "CLUSTER",
+    "FORMAT",
+    "INPUT",
+    "JSON",
+    "REFUSALS",
+    "SHUFFLE",
+    "Actions",
+    "add_actions",
+    "add_options",
     "cells_listed",
     "listed",
     "reading_options",
@@ -22,77 +32,91 @@ __all__ = [
     "refused_share",
 ]
 
-Add = Callable[..., Any]  # `add_argument` of a parser or of a group
 MOST_REFUSED = 0.01
-DEFAULTS = {"scale": "auto", "passes": 1}  # of options whose default is not None, False or ""
+Actions = Mapping[str, tuple[str, Any]]  # summary, and options as text or actions of its own, by the name of an action
+
+FORMAT = "--format F  {formats} (default: by ending and content)"
+JSON = "--json FILE  also write the figures as JSON ('-' = standard output)"
+SHUFFLE = "--shuffle SEED:int?  learn all rows in random order, from memory"
+REFUSALS = f"""
+--strict  stop at the first line that cannot be read
+--max-refused SHARE:float={MOST_REFUSED:g}  exit with status 2 if a larger share of the lines cannot be read
+"""
+INPUT = f"""
+input:
+DATA...  files, compressed (gzip, bzip2, xz, zstd) or not; - is standard input
+{FORMAT}
+--label COLUMN  column or key of the label (default: label, target, class, y, or the last)
+--weight COLUMN  column or key of the weights of the rows (default: 1)
+--ignore A,B  columns to leave out
+--categorical A,B  columns whose numbers are categories
+--text A,B  columns whose words are attributes
+--delimiter D  separator of a table: a character, tab or space (default: detected)
+--no-header  the first line of a table is data; its columns are 1, 2, ...
+--ngrams N:int  longest run of words that is an attribute of a text (default: 1)
+--pairs A:B,C:D  pair the attributes of A with those of B; all: all of them
+{REFUSALS}
+"""
+CLUSTER = """
+cluster:
+--cluster ADDRESS  learn the files in parallel: local, local:N or the address of a Dask scheduler
+--mix HOW=MIX  weight of each file: uniform, trials or mistakes
+--resume  continue from the folder of --checkpoint
+"""
+
+LINE = re.compile(
+    r"(?P<flag>--[\w-]+)?(?: ?(?P<value>[^\s=!?*]+?)(?P<type>:int|:float|:path)?(?:=(?P<default>\S+))?)?"
+    r"(?P<mark>!|\?|\*|\.\.\.)?  (?P<help>.+)"
+)
+TYPES = {":int": int, ":float": float, ":path": Path, None: str}
 
 
-def add_format_option(add: Add) -> None:
-    """Add ``--format``."""
+def add_options(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add the options that a text describes."""
+    add = parser.add_argument
     *others, last = FORMATS
-    add("--format", metavar="F", help=f"{', '.join(others)} or {last} (default: by ending and content)")
+    for line in filter(None, text.replace("{formats}", f"{', '.join(others)} or {last}").splitlines()):
+        if line.endswith(":"):
+            add = parser.add_argument_group(line[:-1]).add_argument
+            continue
+        match = LINE.fullmatch(line)
+        assert match is not None, line
+        flag, value, kind, default, mark, shown = match.groups()
+        given: dict[str, Any] = {"help": shown.replace("%", "%%") + (f" (default: {default})" if default else "")}
+        if value is None:
+            given |= {"action": "store_true"}
+        elif "|" in value:
+            given |= {"default": default, "choices": value.split("|")}
+        else:
+            given |= {"default": default, "type": TYPES[kind], "metavar": value}
+        if flag is None:
+            add(value.lower(), nargs={"...": "+"}.get(mark, mark), **given)
+        elif mark == "?":
+            add(flag, nargs="?", const=0, **given)
+        else:
+            add(flag, required=mark == "!", **given)
 
 
-def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """Add the group of arguments about the data to read."""
-    add = parser.add_argument_group("input").add_argument
-    add("data", metavar="DATA", nargs="+", help="files, compressed (gzip, bzip2, xz, zstd) or not; - is standard input")
-    add_format_option(add)
-    add(
-        "--label",
-        metavar="COLUMN",
-        help="column or key of the label (default: label, target, class, y, or the last)",
-    )
-    add("--weight", metavar="COLUMN", help="column or key of the weights of the rows (default: 1)")
-    add("--ignore", metavar="A,B", default="", help="columns to leave out")
-    add("--categorical", metavar="A,B", default="", help="columns whose numbers are categories")
-    add("--text", metavar="A,B", default="", help="columns whose words are attributes")
-    add("--delimiter", metavar="D", help="separator of a table: a character, tab or space (default: detected)")
-    add("--no-header", action="store_true", help="the first line of a table is data; its columns are 1, 2, ...")
-    add("--ngrams", metavar="N", type=int, help="longest run of words that is an attribute of a text (default: 1)")
-    add("--pairs", metavar="A:B,...", help="pair the attributes of A with those of B; all: all of them")
-    add_refusal_options(add)
-
-
-def add_refusal_options(add: Add) -> None:
-    """Add ``--strict`` and ``--max-refused``, about lines that cannot be read."""
-    add("--strict", action="store_true", help="stop at the first line that cannot be read")
-    add(
-        "--max-refused",
-        metavar="SHARE",
-        type=float,
-        default=MOST_REFUSED,
-        help=f"exit with status 2 if a larger share of the lines cannot be read (default: {MOST_REFUSED:g})",
-    )
-
-
-def add_shuffle_option(add: Add) -> None:
-    """Add ``--shuffle``."""
-    add("--shuffle", metavar="SEED", nargs="?", type=int, const=0, help="learn all rows in random order, from memory")
-
-
-def add_json_option(add: Add) -> None:
-    """Add ``--json``."""
-    add("--json", metavar="FILE", help="also write the figures as JSON ('-' = standard output)")
-
-
-def add_cluster_options(parser: argparse.ArgumentParser, mix: str) -> None:
-    """Add the group of arguments about a cluster; ``mix`` is the default of ``--mix``."""
-    add = parser.add_argument_group("cluster").add_argument
-    add(
-        "--cluster",
-        metavar="ADDRESS",
-        help="learn the files in parallel: local, local:N or the address of a Dask scheduler",
-    )
-    add("--mix", metavar="HOW", default=mix, help=f"weight of each file: uniform, trials or mistakes (default: {mix})")
-    add("--resume", action="store_true", help="continue from the folder of --checkpoint")
+def add_actions(parser: argparse.ArgumentParser, actions: Actions, dest: str = "action") -> None:
+    """Add commands of a command, which may have commands of their own."""
+    commands = parser.add_subparsers(dest=dest, metavar="COMMAND", title="commands", required=dest != "action")
+    for name, (summary, options) in actions.items():
+        command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        if isinstance(options, str):
+            add_options(command, options)
+        else:
+            add_actions(command, options, "verb")
 
 
 def refuse_options(arguments: argparse.Namespace, names: str, reason: str, mode: str = "") -> None:
-    """Raise for the first of these options that is given and makes no sense, in this mode of the command."""
+    """Raise for the first of these options that is given and makes no sense, in this mode of the command.
+
+    A name may have its default, as in "passes=1", with which it counts as not given.
+    """
     for name in names.split():
+        name, _, default = name.partition("=")
         value = getattr(arguments, name)
-        if value is not None and value is not False and value not in ("", DEFAULTS.get(name)):
+        if value is not None and value is not False and str(value) != default:
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} {reason}; remove {f'{mode} or ' if mode else ''}{option}")
 
@@ -108,7 +132,7 @@ def cells_listed(text: str | None) -> list[str]:
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `add_input_options` as `linmax.stream` takes them."""
+    """Return the options of `INPUT` as `linmax.stream` takes them."""
     lists = {name: listed(getattr(arguments, name)) for name in ("ignore", "categorical", "text", "pairs")}
     plain = {name: getattr(arguments, name) for name in ("format", "label", "weight", "delimiter", "ngrams", "strict")}
     return plain | lists | {"header": False if arguments.no_header else None}

@@ -24,43 +24,27 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from linmax.cli.interrupts import unbroken
-from linmax.cli.options import add_input_options, add_json_option, refused_share
+from linmax.cli.options import INPUT, JSON, refused_share
 from linmax.cli.report import nothing_read, refuse_too_many, say, show_refusals
 
 if TYPE_CHECKING:
     from linmax.cli.predictions import OutputOptions
 
-__all__ = ["configure", "run"]
+__all__ = ["OPTIONS", "run"]
 
-WHAT = ("labels", "scores", "probabilities")
-FORMS = ("plain", "csv", "jsonl", "parquet")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax predict``."""
-    parser.add_argument("model", metavar="MODEL", help="a file saved by linmax learn --model or linmax fuse --model")
-    add_input_options(parser)
-    add = parser.add_argument_group("output").add_argument
-    add("--id", metavar="COLUMN", help="copy this column, or key, to the output, under its own name")
-    add("--write", choices=WHAT, help="what to write for each line (default: labels; with --top, probabilities)")
-    add("--top", metavar="K", type=int, default=0, help="write the K best classes of each line")
-    add(
-        "--reject",
-        metavar="RISK",
-        type=float,
-        help="give no answer if the probability of a mistake is higher than this",
-    )
-    add(
-        "--sets",
-        metavar="COVERAGE",
-        type=float,
-        help="add sets of classes that contain the right one this often, such as 0.9 (fusions and candidates)",
-    )
-    add(
-        "--as", dest="form", choices=FORMS, help="form of the output (default: plain for labels without sets, else csv)"
-    )
-    add("--out", metavar="FILE", help="the file to write (default: standard output)")
-    add_json_option(add)
+OPTIONS = f"""
+MODEL  a file saved by linmax learn --model or linmax fuse --model
+{INPUT}
+output:
+--id COLUMN  copy this column, or key, to the output, under its own name
+--write labels|scores|probabilities  what to write for each line (default: labels; with --top, probabilities)
+--top K:int=0  write the K best classes of each line; 0 = all
+--reject RISK:float  give no answer if the probability of a mistake is higher than this
+--sets COVERAGE:float  add sets of classes that contain the right one this often, such as 0.9 (fusions and candidates)
+--as plain|csv|jsonl|parquet  form of the output (default: plain for labels without sets, else csv)
+--out FILE  the file to write (default: standard output)
+{JSON}
+"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -73,7 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     what = arguments.write or ("probabilities" if arguments.top else "labels")
     if arguments.top and what == "labels":
         raise ValueError("--top needs numbers to choose by; give --write scores or probabilities")
-    form = arguments.form or ("plain" if what == "labels" and arguments.sets is None else "csv")
+    form = getattr(arguments, "as") or ("plain" if what == "labels" and arguments.sets is None else "csv")
     if form == "plain" and what != "labels":
         raise ValueError(f"{what} are several numbers per line; write them --as csv, jsonl or parquet")
     if form == "plain" and arguments.sets is not None:

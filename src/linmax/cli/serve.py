@@ -14,69 +14,70 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-from pathlib import Path
 
-from linmax.cli.options import add_json_option
-from linmax.cli.serve_folder import ACTIONS, configure_actions, run_action
+from linmax.cli.options import JSON, Actions
 
-__all__ = ["configure", "run"]
+__all__ = ["ACTIONS", "OPTIONS", "run"]
 
 NEEDS = ("starlette", "uvicorn", "httptools", "msgspec", "apsw", "prometheus_client")
 SCOPES = ("predict", "learn", "admin")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax serve``."""
-    add = parser.add_argument
-    add("--data", metavar="DIR", type=Path, help="folder of the log, the snapshots and the keys; created if missing")
-    add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    add("--port", type=int, default=8471, help="port to listen on, 0 for any free one (default: 8471)")
-    add("--snapshot-events", type=int, default=100_000, metavar="N", help="snapshot after N events (default: 100000)")
-    add("--snapshot-seconds", type=float, default=300.0, metavar="S", help="snapshot after S seconds (default: 300)")
-    add("--max-body", type=int, default=2**20, metavar="BYTES", help="largest request body (default: 1048576)")
-    add("--max-models", type=int, default=100, metavar="N", help="maximum number of models (default: 100)")
-    add(
-        "--memory",
-        metavar="SIZE",
-        help="memory for all models, such as 2GB (default: a quarter of the machine's memory)",
-    )
-    add("--model-memory", metavar="SIZE", help="memory for one model (default: half of --memory)")
-    add("--keep-events", type=int, metavar="N", help="events of each model to keep before its snapshots (default: all)")
-    add("--keep-days", type=float, metavar="D", help="days of events to keep before the snapshots (default: all)")
-    add(
-        "--queue",
-        type=int,
-        default=8192,
-        metavar="N",
-        help="maximum number of events waiting for the disk (default: 8192)",
-    )
-    add(
-        "--gather",
-        type=float,
-        default=2.0,
-        metavar="MS",
-        help="how long a commit waits for further events to join it (default: 2 ms)",
-    )
-    add("--log-requests", action="store_true", help="log every request, not only failures")
-    add("--workers", type=int, default=1, help=argparse.SUPPRESS)
-    add_json_option(add)
-    actions = parser.add_subparsers(dest="action", metavar="COMMAND", title="other commands")
-    _configure_keys(actions.add_parser("keys", help="add, list or revoke keys"))
-    configure_actions(actions)
-
-
-def _configure_keys(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="add|list|revoke")
-    for verb, summary in (("add", "make a key and show it once"), ("list", "show them"), ("revoke", "end one")):
-        command = verbs.add_parser(verb, help=summary, description=summary)
-        command.add_argument("--data", metavar="DIR", type=Path, required=True, help="folder of the service")
-        if verb != "list":
-            command.add_argument("name", metavar="NAME", help="what to call the key")
-        if verb == "add":
-            command.add_argument("--scopes", default="predict", metavar="A,B", help="of predict, learn, admin")
-            command.add_argument(
-                "--rate", type=float, metavar="R", help="at most R trials per second (default: no limit)"
-            )
+FOLDER = "DIR:path  the data folder"
+OPTIONS = f"""
+--data DIR:path  folder of the log, the snapshots and the keys; created if missing
+--host HOST=127.0.0.1  address to listen on
+--port PORT:int=8471  port to listen on, 0 for any free one
+--snapshot-events N:int=100000  snapshot after N events
+--snapshot-seconds S:float=300  snapshot after S seconds
+--max-body BYTES:int=1048576  largest request body
+--max-models N:int=100  maximum number of models
+--memory SIZE  memory for all models, such as 2GB (default: a quarter of the machine's memory)
+--model-memory SIZE  memory for one model (default: half of --memory)
+--keep-events N:int  events of each model to keep before its snapshots (default: all)
+--keep-days D:float  days of events to keep before the snapshots (default: all)
+--queue N:int=8192  maximum number of events waiting for the disk
+--gather MS:float=2  milliseconds that a commit waits for further events to join it
+--log-requests  log every request, not only failures
+--workers N:int=1  must be 1: one process owns a data folder
+{JSON}
+"""
+KEY_FOLDER = "--data DIR:path!  folder of the service"
+NAME = "NAME  what to call the key"
+KEY_ACTIONS: Actions = {
+    "add": (
+        "make a key and show it once",
+        f"""{KEY_FOLDER}
+{NAME}
+--scopes A,B=predict  of predict, learn, admin
+--rate R:float  at most R trials per second (default: no limit)""",
+    ),
+    "list": ("show the keys", KEY_FOLDER),
+    "revoke": ("end a key", f"{KEY_FOLDER}\n{NAME}"),
+}
+MODEL = f"{FOLDER}\nMODEL  the name of the model"
+ACTIONS: Actions = {
+    "keys": ("add, list or revoke keys", KEY_ACTIONS),
+    "check": (
+        "recover every model as a start would, and list what an operator must know",
+        f"{FOLDER}\n--settle  acknowledge the incidents, which clears them",
+    ),
+    "skip": (
+        "skip one event that cannot be replayed",
+        f"{MODEL}\nSEQ:int  the number of the event, as check reports it",
+    ),
+    "delete": (
+        "delete a model with its events",
+        f"{MODEL}\n--yes!  required: this cannot be undone",
+    ),
+    "verify": ("replay everything and compare it with the stored state", FOLDER),
+    "export": (
+        "write the events as JSON lines",
+        f"{FOLDER}\n--model MODEL  export this model only\n--since SEQ:int=0  export events after this one",
+    ),
+    "backup": ("copy the folder, also while the service runs", f"{FOLDER}\nTARGET:path  the new folder"),
+    "compact": ("rewrite the log without the space of removed events", FOLDER),
+}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -84,8 +85,8 @@ def run(arguments: argparse.Namespace) -> None:
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(f"linmax serve needs {', '.join(missing)}; install them with pip install 'linmax[serve]'")
-    if arguments.action in ACTIONS:
-        run_action(arguments)
+    if arguments.action not in (None, "keys"):
+        _run_action(arguments)
         return
     if arguments.data is None:
         raise ValueError("--data DIR is missing: the folder of the log, the snapshots and the keys")
@@ -162,3 +163,35 @@ def _keys(arguments: argparse.Namespace) -> None:
     private_folder(arguments.data)
     print(file.add(arguments.name, scopes, arguments.rate))
     print("this key is shown once; only its hash is kept", file=sys.stderr)
+
+
+def _run_action(arguments: argparse.Namespace) -> None:
+    """Do what the command says; exit status 1 if something is wrong with the folder."""
+    from linmax.service import offline
+    from linmax.service.backup import back_up
+
+    folder, action = arguments.dir, arguments.action
+    if action in ("check", "verify"):
+        report = offline.check(folder, settle=arguments.settle) if action == "check" else offline.verify(folder)
+        print("\n".join(report.lines))
+        if not report.good:
+            sys.exit(1)
+    elif action == "skip":
+        print(offline.skip(folder, arguments.model, arguments.seq))
+    elif action == "delete":
+        print(offline.delete(folder, arguments.model))
+    elif action == "backup":
+        print(back_up(folder, arguments.target))
+    elif action == "compact":
+        print(offline.compact(folder))
+    else:
+        _export(arguments)
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    import msgspec
+
+    from linmax.service import offline
+
+    for event in offline.exported(arguments.dir, arguments.model, arguments.since):
+        sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")

@@ -10,21 +10,20 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linmax.cli.options import add_json_option
+from linmax.cli.options import JSON
 from linmax.cli.report import console, say, wide_console
 
-__all__ = ["configure", "run"]
+__all__ = ["OPTIONS", "run"]
 
 SHORT = 200  # characters of a value
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax show``."""
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="a file that linmax saved")
-    add("--top", metavar="N", type=int, default=10, help="attributes to show for each class (default: 10)")
-    add("--classes", metavar="A,B", default="", help="show these classes only")
-    add_json_option(add)
+OPTIONS = f"""
+MODEL  a file that linmax saved
+--top N:int=10  attributes to show for each class
+--classes A,B  show these classes only
+{JSON}
+"""
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -20,23 +20,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.options import add_json_option
+from linmax.cli.options import JSON
 from linmax.cli.report import console, counted, say
 
 if TYPE_CHECKING:
     from linmax.jit.compiling import Kernel
 
-__all__ = ["Task", "configure", "in_parallel", "kernel_tasks", "kernels", "learner_tasks", "run"]
+__all__ = ["OPTIONS", "Task", "in_parallel", "kernel_tasks", "kernels", "learner_tasks", "run"]
 
 PROCESSES = 8  # at most: each needs some 200 MB
 Task = Callable[[], object]
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``linmax warm``."""
-    add = parser.add_argument
-    add("learners", metavar="LEARNER", nargs="*", help="such as auto or 'AR-winnow(1.2)' (default: all)")
-    add_json_option(add)
+OPTIONS = f"""
+LEARNER*  such as auto or 'AR-winnow(1.2)' (default: all)
+{JSON}
+"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -46,12 +45,12 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.util import outputs
 
     outputs.check_outputs([arguments.json], [])
-    for learner in arguments.learners:
+    for learner in arguments.learner:
         parse(learner)  # raises now for a name that is unknown
     if not JIT or CHECKED:
         raise ValueError("nothing is cached with NUMBA_DISABLE_JIT or NUMBA_BOUNDSCHECK set; unset them")
     begin, before = time.perf_counter(), len(missing_kernels())
-    in_parallel(learner_tasks(arguments.learners) if arguments.learners else kernel_tasks())
+    in_parallel(learner_tasks(arguments.learner) if arguments.learner else kernel_tasks())
     figures = {"compiled": before - len(missing_kernels()), "seconds": time.perf_counter() - begin}
     say(console(arguments), f"{counted(int(figures['compiled']), 'kernel')} compiled in {figures['seconds']:.1f} s")
     if arguments.json:
