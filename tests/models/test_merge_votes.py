@@ -452,7 +452,7 @@ def test_what_a_fusion_of_shards_refuses():
         ({"reading": {"weight": "w"}}, TypeError, "no option 'weight'"),
         ({"reading": {"ignore": "id"}}, TypeError, r"try \['id'\]"),
         ({"reading": {"label": "answer"}}, ShardError, "no column 'answer' among v0"),
-        ({"reading": {"ignore": ["id"]}}, ShardError, "no column 'id' to ignore among v0"),
+        ({"reading": {"ignore": ["id"]}}, ShardError, "no column 'id' among v0"),
     ]:
         with pytest.raises(error, match=reason):
             fit(VoteFusion(), [votes], **wrong)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.options import FORMAT, JSON, cells_listed
+from linmax.cli.options import FORMAT_OPTION, JSON_OPTION, cells_listed
 from linmax.cli.report import console, say, shown_name
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ __all__ = ["OPTIONS", "run"]
 OPTIONS = f"""
 input:
 DATA  a file in any format, compressed or not; - is standard input
-{FORMAT}
+{FORMAT_OPTION}
 --label COLUMN  the column, or the key, of the label (default: the last column, 'label')
 --ignore A,B  columns to leave out
 --votes  take every column as a voter, numbers too
@@ -41,7 +41,7 @@ learning:
 --no-scale  do not divide attributes by their largest magnitude
 --no-thresholds  leave out the threshold sub-experts
 output:
-{JSON}
+{JSON_OPTION}
 """
 
 

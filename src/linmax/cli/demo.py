@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from linmax.cli.options import JSON, add_options
+from linmax.cli.options import JSON_OPTION, add_options
 from linmax.cli.report import console, say
 
 __all__ = ["OPTIONS", "run"]
@@ -23,7 +23,7 @@ OPTIONS = f"""
 --rows N:int=1000  questions in the table
 --seed S:int=0  seed of the table
 --out FOLDER=.  where to write {DEMO_TABLE} and {DEMO_PAGE}
-{JSON}
+{JSON_OPTION}
 """
 
 

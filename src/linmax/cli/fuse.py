@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, Any
 
 from linmax import __version__
 from linmax.cli.options import (
-    CLUSTER,
-    FORMAT,
-    JSON,
-    REFUSALS,
-    SHUFFLE,
+    CLUSTER_OPTIONS,
+    FORMAT_OPTION,
+    JSON_OPTION,
+    REFUSAL_OPTIONS,
+    SHUFFLE_OPTION,
     cells_listed,
     refuse_options,
     refused_share,
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from linmax.cli.votes import VoteTable
     from linmax.models.asking import Simulation
-    from linmax.models.fusion import OnLineFusion
+    from linmax.models.fusion import VoteFusion
+    from linmax.models.vote_table import VoteTable
 
 __all__ = ["OPTIONS", "run"]
 
@@ -63,19 +63,19 @@ SERIAL_FUSE_OPTIONS = "shuffle test_fraction ask costs tolerance wrong predictio
 OPTIONS = f"""
 input:
 VOTES...  a table with a column for each voter; - is standard input
-{FORMAT}
+{FORMAT_OPTION}
 --label COLUMN  the column of right labels (default: label, target, class or y, if any)
 --ignore A,B  columns that are not voters
 --by A,B  side columns, such as a subject: a voter may be trusted on one only
 --wrong COLUMN  a column that is true where the label is a class known to be wrong
 --abstain VALUE  a vote that means abstention, like an empty field
 --not-asked VALUE  value marking a voter that was not asked (not an abstention)
-{REFUSALS}
+{REFUSAL_OPTIONS}
 learning:
 --learner L  what learns the weights (default: {LEARNER})
 --classes A,B  all classes, in order (default: the labels of the file, sorted)
 --start MODEL  continue with this fusion
-{SHUFFLE}
+{SHUFFLE_OPTION}
 --test-fraction F:float  hold out this share of the rows, the last ones, for a test
 --ask ROWS:int  simulate asking voters one by one, after this many rows with all votes
 --tolerance T:float  with --ask, accuracy that may be given up (default: 0.002)
@@ -87,8 +87,8 @@ output:
 --plot FILE  draw the mistake curves as .png, .svg or .pdf
 --reliability FILE  draw how often answers are right for each stated probability
 --checkpoint FOLDER  with --cluster, save results here in case tables fail
-{JSON}
-{CLUSTER.replace("MIX", "trials")}"""
+{JSON_OPTION}
+{CLUSTER_OPTIONS.replace("MIX", "trials")}"""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -106,7 +106,9 @@ def run(arguments: argparse.Namespace) -> None:
 def _fuse(arguments: argparse.Namespace) -> None:
     import numpy as np
 
-    from linmax.cli.votes import objects, remember, votes_to_learn
+    from linmax.cli.votes import votes_to_learn
+    from linmax.data.labels import label_array
+    from linmax.models.vote_table import remember
     from linmax.util import outputs
 
     screen, fusion = wide_console(arguments), _started(arguments)
@@ -119,7 +121,7 @@ def _fuse(arguments: argparse.Namespace) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         _learn(screen, fusion, table, learned)
-        y = objects(table.labels)
+        y = label_array(table.labels)
         test = (table.rows(held), y[held]) if len(held) else (None, None)
         report = fusion.report(*test, costs=costs)
     seconds = time.perf_counter() - start
@@ -149,9 +151,10 @@ def _fuse(arguments: argparse.Namespace) -> None:
 def _fuse_on_cluster(arguments: argparse.Namespace) -> None:
     """Learn a fusion from each table on the workers of a cluster, and merge them."""
     from linmax.cli.clustered import connected, show_refused_shards
-    from linmax.cli.votes import MOST_REMEMBERED, remarks_on_strange, remember
+    from linmax.cli.votes import MOST_REMEMBERED
     from linmax.cluster import fit
     from linmax.cluster.shards import labels_of_shard
+    from linmax.models.vote_table import remarks_on_strange, remember
     from linmax.util import outputs
 
     screen, begun, fusion = wide_console(arguments), time.perf_counter(), _started(arguments)
@@ -198,13 +201,13 @@ def _figures(
     return figures | {"start": arguments.start, "model": arguments.model}
 
 
-def _learn(screen: Console, fusion: OnLineFusion, table: VoteTable, learned: np.ndarray) -> None:
+def _learn(screen: Console, fusion: VoteFusion, table: VoteTable, learned: np.ndarray) -> None:
     """Learn these rows, with a progress bar on a terminal, which is erased at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from linmax.cli.votes import objects
+    from linmax.data.labels import label_array
 
-    labels = objects(table.labels)
+    labels = label_array(table.labels)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         task = progress.add_task("learning", total=len(learned))
@@ -215,27 +218,27 @@ def _learn(screen: Console, fusion: OnLineFusion, table: VoteTable, learned: np.
             progress.update(task, advance=len(part))
 
 
-def _started(arguments: argparse.Namespace) -> OnLineFusion | None:
+def _started(arguments: argparse.Namespace) -> VoteFusion | None:
     """Return the fusion to continue, which knows its learner, classes and side columns."""
     if arguments.start is None:
         return None
     for option in ("learner", "classes", "by"):
         if getattr(arguments, option):
             raise ValueError(f"--{option} is that of {arguments.start}, which --start continues; remove it")
-    from linmax.models.fusion import OnLineFusion
+    from linmax.models.fusion import VoteFusion
 
-    return OnLineFusion.load(arguments.start)
+    return VoteFusion.load(arguments.start)
 
 
-def _new(arguments: argparse.Namespace, table: VoteTable | None = None) -> OnLineFusion:
+def _new(arguments: argparse.Namespace, table: VoteTable | None = None) -> VoteFusion:
     """Return a new fusion; classes may join with later tables unless they are given, or columns of scores name them."""
-    from linmax.models.fusion import OnLineFusion  # only after the input is checked: it loads the compiler
+    from linmax.models.fusion import VoteFusion  # only after the input is checked: it loads the compiler
 
     by = list(dict.fromkeys(cells_listed(arguments.by))) or None
     classes = cells_listed(arguments.classes) or None
     if table is not None:
         classes = table.classes if classes or table.scores is not None else None
-    return OnLineFusion(arguments.learner or LEARNER, classes=classes, by=by, abstain=arguments.abstain)
+    return VoteFusion(arguments.learner or LEARNER, classes=classes, by=by, abstain=arguments.abstain)
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -251,7 +254,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def _save(
-    arguments: argparse.Namespace, fusion: OnLineFusion, report: Any, test: tuple[Any, Any] = (None, None)
+    arguments: argparse.Namespace, fusion: VoteFusion, report: Any, test: tuple[Any, Any] = (None, None)
 ) -> list[str]:
     """Write the model, the page and the plots that are wanted; return messages about them."""
     saved = []
@@ -270,7 +273,7 @@ def _save(
     return saved
 
 
-def _predict(path: str, fusion: OnLineFusion, table: VoteTable, rows: np.ndarray) -> str:
+def _predict(path: str, fusion: VoteFusion, table: VoteTable, rows: np.ndarray) -> str:
     """Write class and probabilities of rows without a label; return a message about it."""
     from linmax.cli.models import FusionFile, RowPart
     from linmax.cli.predictions import OutputOptions, PredictionWriter
@@ -324,20 +327,20 @@ def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.n
 
 
 def _asked(
-    arguments: argparse.Namespace, fusion: OnLineFusion, table: VoteTable, rows: np.ndarray, costs: Any
+    arguments: argparse.Namespace, fusion: VoteFusion, table: VoteTable, rows: np.ndarray, costs: Any
 ) -> Simulation | None:
     """Return what asking one by one would have cost and lost, if it is wanted."""
     if arguments.ask is None:
         return None
-    from linmax.cli.votes import objects
+    from linmax.data.labels import label_array
     from linmax.models.asking import TOLERANCE, simulate_asking
-    from linmax.models.fusion import OnLineFusion
+    from linmax.models.fusion import VoteFusion
 
     options = {"classes": fusion.classes, "by": fusion.by}
     return simulate_asking(
-        lambda: OnLineFusion(arguments.learner or LEARNER, **options),
-        {name: objects(column)[rows] for name, column in (table.voters | table.sides).items()},
-        objects(table.labels)[rows],
+        lambda: VoteFusion(arguments.learner or LEARNER, **options),
+        table.rows(rows),
+        label_array(table.labels)[rows],
         list(table.voters),
         first=arguments.ask,
         tolerance=TOLERANCE if arguments.tolerance is None else arguments.tolerance,

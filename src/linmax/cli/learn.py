@@ -23,7 +23,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.interrupts import unbroken
-from linmax.cli.options import CLUSTER, INPUT, JSON, SHUFFLE, reading_options, refuse_options, refused_share
+from linmax.cli.options import (
+    CLUSTER_OPTIONS,
+    INPUT_OPTIONS,
+    JSON_OPTION,
+    SHUFFLE_OPTION,
+    reading_options,
+    refuse_options,
+    refused_share,
+)
 from linmax.cli.report import console, counted, no_labels, nothing_read, refuse_too_many, say, show_refusals
 from linmax.io.options import Refusals
 
@@ -53,7 +61,7 @@ MOST_NOTES = 5  # about the columns of all shards
 SERIAL_LEARN_OPTIONS = "start holdout predictions plot memory shuffle"
 
 
-OPTIONS = f"""{INPUT}
+OPTIONS = f"""{INPUT_OPTIONS}
 learning:
 --learner L=auto  what learns, such as 'AR-winnow(1.2)'
 --scale S=auto  scale attributes online: none, max, length, log, idf, standard or auto
@@ -66,7 +74,7 @@ learning:
 --passes N:int=1  go through the data N times
 --holdout N:int  predict every N-th line, but never learn from it (default: 0 = none; with several passes {HOLDOUT})
 --early-stop P:int=3  stop after P passes without fewer mistakes on the held-out lines; 0 = never
-{SHUFFLE}
+{SHUFFLE_OPTION}
 output:
 --model FILE  save the model
 --test FILE  at the end, report the error on this file
@@ -76,8 +84,8 @@ output:
 --checkpoint FILE  save the state regularly, and continue from it if it exists (with --cluster a folder)
 --every N:int=1000000  lines between checkpoints
 --quiet  show only the result
-{JSON}
-{CLUSTER.replace("MIX", "uniform")}"""
+{JSON_OPTION}
+{CLUSTER_OPTIONS.replace("MIX", "uniform")}"""
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from linmax.cli.options import JSON
+from linmax.cli.options import JSON_OPTION
 from linmax.cli.report import console, counted, say
 
 __all__ = ["OPTIONS", "run"]
@@ -26,7 +26,7 @@ MODEL...  files saved by linmax learn or linmax fuse, or by save()
 --out FILE!  where to save the merged model
 --mix HOW=uniform  shares of models: uniform, trials, mistakes, or numbers such as 1,2,1
 --multiplicative log|plain=log  how Winnows are mixed
-{JSON}
+{JSON_OPTION}
 """
 
 

@@ -19,13 +19,14 @@ import numpy as np
 from linmax.cli.options import listed, reading_options
 from linmax.cli.predictions import Answers, OutputOptions, PredictionCounts
 from linmax.cli.report import counted, no_labels, nothing_read
-from linmax.cli.votes import VOTES_SHOWN, side_names, votes_for
+from linmax.cli.votes import votes_for
 from linmax.io.options import Refusals
+from linmax.models.vote_table import VOTES_SHOWN, side_names
 from linmax.util import files
 
 if TYPE_CHECKING:
     from linmax.io.choices import ChoiceLine
-    from linmax.models.fusion import OnLineFusion
+    from linmax.models.fusion import VoteFusion
     from linmax.models.model import Model
     from linmax.models.online import Learner
     from linmax.models.streams import Batch, Stream, StreamModel
@@ -288,13 +289,13 @@ class CandidatesFile(ModelFile):
 class FusionFile(ModelFile):
     """A fusion of votes or scores."""
 
-    model: OnLineFusion
+    model: VoteFusion
 
     def check(self, arguments: argparse.Namespace, wanted: OutputOptions, form: str) -> None:  # noqa: ARG002
         """Load the fusion, which answers with everything."""
-        from linmax.models.fusion import OnLineFusion
+        from linmax.models.fusion import VoteFusion
 
-        self.model = OnLineFusion.load(self.path)
+        self.model = VoteFusion.load(self.path)
 
     def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
         """Read whole tables; columns that are not voters are left out."""
@@ -331,9 +332,9 @@ class FusionFile(ModelFile):
 
     def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:  # noqa: ARG002
         """Return counts, members, calibration and the report."""
-        from linmax.models.fusion import OnLineFusion
+        from linmax.models.fusion import VoteFusion
 
-        fusion = OnLineFusion.load(self.path)
+        fusion = VoteFusion.load(self.path)
         model = fusion.model
         beta, guess = model.calibration
         return {

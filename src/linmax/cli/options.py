@@ -16,12 +16,12 @@ from typing import Any
 from linmax.io.formats import FORMATS
 
 __all__ = [
-    "CLUSTER",
-    "FORMAT",
-    "INPUT",
-    "JSON",
-    "REFUSALS",
-    "SHUFFLE",
+    "CLUSTER_OPTIONS",
+    "FORMAT_OPTION",
+    "INPUT_OPTIONS",
+    "JSON_OPTION",
+    "REFUSAL_OPTIONS",
+    "SHUFFLE_OPTION",
     "Actions",
     "add_actions",
     "add_options",
@@ -35,17 +35,17 @@ __all__ = [
 MOST_REFUSED = 0.01
 Actions = Mapping[str, tuple[str, Any]]  # summary, and options as text or actions of its own, by the name of an action
 
-FORMAT = "--format F  {formats} (default: by ending and content)"
-JSON = "--json FILE  also write the figures as JSON ('-' = standard output)"
-SHUFFLE = "--shuffle SEED:int?  learn all rows in random order, from memory"
-REFUSALS = f"""
+FORMAT_OPTION = "--format F  {formats} (default: by ending and content)"
+JSON_OPTION = "--json FILE  also write the figures as JSON ('-' = standard output)"
+SHUFFLE_OPTION = "--shuffle SEED:int?  learn all rows in random order, from memory"
+REFUSAL_OPTIONS = f"""
 --strict  stop at the first line that cannot be read
 --max-refused SHARE:float={MOST_REFUSED:g}  exit with status 2 if a larger share of the lines cannot be read
 """
-INPUT = f"""
+INPUT_OPTIONS = f"""
 input:
 DATA...  files, compressed (gzip, bzip2, xz, zstd) or not; - is standard input
-{FORMAT}
+{FORMAT_OPTION}
 --label COLUMN  column or key of the label (default: label, target, class, y, or the last)
 --weight COLUMN  column or key of the weights of the rows (default: 1)
 --ignore A,B  columns to leave out
@@ -55,20 +55,20 @@ DATA...  files, compressed (gzip, bzip2, xz, zstd) or not; - is standard input
 --no-header  the first line of a table is data; its columns are 1, 2, ...
 --ngrams N:int  longest run of words that is an attribute of a text (default: 1)
 --pairs A:B,C:D  pair the attributes of A with those of B; all: all of them
-{REFUSALS}
+{REFUSAL_OPTIONS}
 """
-CLUSTER = """
+CLUSTER_OPTIONS = """
 cluster:
 --cluster ADDRESS  learn the files in parallel: local, local:N or the address of a Dask scheduler
 --mix HOW=MIX  weight of each file: uniform, trials or mistakes
 --resume  continue from the folder of --checkpoint
 """
 
-LINE = re.compile(
+OPTION_LINE = re.compile(
     r"(?P<flag>--[\w-]+)?(?: ?(?P<value>[^\s=!?*]+?)(?P<type>:int|:float|:path)?(?:=(?P<default>\S+))?)?"
     r"(?P<mark>!|\?|\*|\.\.\.)?  (?P<help>.+)"
 )
-TYPES = {":int": int, ":float": float, ":path": Path, None: str}
+VALUE_TYPES = {":int": int, ":float": float, ":path": Path, None: str}
 
 
 def add_options(parser: argparse.ArgumentParser, text: str) -> None:
@@ -79,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser, text: str) -> None:
         if line.endswith(":"):
             add = parser.add_argument_group(line[:-1]).add_argument
             continue
-        match = LINE.fullmatch(line)
+        match = OPTION_LINE.fullmatch(line)
         assert match is not None, line
         flag, value, kind, default, mark, shown = match.groups()
         given: dict[str, Any] = {"help": shown.replace("%", "%%") + (f" (default: {default})" if default else "")}
@@ -88,7 +88,7 @@ def add_options(parser: argparse.ArgumentParser, text: str) -> None:
         elif "|" in value:
             given |= {"default": default, "choices": value.split("|")}
         else:
-            given |= {"default": default, "type": TYPES[kind], "metavar": value}
+            given |= {"default": default, "type": VALUE_TYPES[kind], "metavar": value}
         if flag is None:
             add(value.lower(), nargs={"...": "+"}.get(mark, mark), **given)
         elif mark == "?":
@@ -132,7 +132,7 @@ def cells_listed(text: str | None) -> list[str]:
 
 
 def reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of `INPUT` as `linmax.stream` takes them."""
+    """Return the options of `INPUT_OPTIONS` as `linmax.stream` takes them."""
     lists = {name: listed(getattr(arguments, name)) for name in ("ignore", "categorical", "text", "pairs")}
     plain = {name: getattr(arguments, name) for name in ("format", "label", "weight", "delimiter", "ngrams", "strict")}
     return plain | lists | {"header": False if arguments.no_header else None}

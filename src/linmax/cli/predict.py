@@ -24,7 +24,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from linmax.cli.interrupts import unbroken
-from linmax.cli.options import INPUT, JSON, refused_share
+from linmax.cli.options import INPUT_OPTIONS, JSON_OPTION, refused_share
 from linmax.cli.report import nothing_read, refuse_too_many, say, show_refusals
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = ["OPTIONS", "run"]
 
 OPTIONS = f"""
 MODEL  a file saved by linmax learn --model or linmax fuse --model
-{INPUT}
+{INPUT_OPTIONS}
 output:
 --id COLUMN  copy this column, or key, to the output, under its own name
 --write labels|scores|probabilities  what to write for each line (default: labels; with --top, probabilities)
@@ -43,7 +43,7 @@ output:
 --sets COVERAGE:float  add sets of classes that contain the right one this often, such as 0.9 (fusions and candidates)
 --as plain|csv|jsonl|parquet  form of the output (default: plain for labels without sets, else csv)
 --out FILE  the file to write (default: standard output)
-{JSON}
+{JSON_OPTION}
 """
 
 

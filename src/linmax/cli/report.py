@@ -24,11 +24,9 @@ __all__ = [
     "show_refusals",
     "shown_name",
     "shown_names",
-    "some",
     "wide_console",
 ]
 
-NAMES_SHOWN = 5  # names in a message
 REFUSALS_SHOWN = 5  # refused lines that are shown
 PIPED = 120  # characters a line, without a terminal
 
@@ -69,12 +67,6 @@ def shown_names(paths: Sequence[str]) -> str:
 def counted(number: int, what: str, several: str = "") -> str:
     """Return a number with its noun: "1 row", "2,000 rows"."""
     return f"{number:,d} {what if number == 1 else several or what + 's'}"
-
-
-def some(names: Sequence[str]) -> str:
-    """Return a few names, and how many more there are."""
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
 
 
 def show_refusals(screen: Console, refusals: Refusals) -> None:

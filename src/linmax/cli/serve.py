@@ -15,7 +15,7 @@ import argparse
 import importlib.util
 import sys
 
-from linmax.cli.options import JSON, Actions
+from linmax.cli.options import JSON_OPTION, Actions
 
 __all__ = ["ACTIONS", "OPTIONS", "run"]
 
@@ -23,7 +23,7 @@ NEEDS = ("starlette", "uvicorn", "httptools", "msgspec", "apsw", "prometheus_cli
 SCOPES = ("predict", "learn", "admin")
 
 
-FOLDER = "DIR:path  the data folder"
+FOLDER_ARGUMENT = "DIR:path  the data folder"
 OPTIONS = f"""
 --data DIR:path  folder of the log, the snapshots and the keys; created if missing
 --host HOST=127.0.0.1  address to listen on
@@ -40,43 +40,43 @@ OPTIONS = f"""
 --gather MS:float=2  milliseconds that a commit waits for further events to join it
 --log-requests  log every request, not only failures
 --workers N:int=1  must be 1: one process owns a data folder
-{JSON}
+{JSON_OPTION}
 """
-KEY_FOLDER = "--data DIR:path!  folder of the service"
-NAME = "NAME  what to call the key"
+KEYS_FOLDER = "--data DIR:path!  folder of the service"
+KEY_NAME = "NAME  what to call the key"
 KEY_ACTIONS: Actions = {
     "add": (
         "make a key and show it once",
-        f"""{KEY_FOLDER}
-{NAME}
+        f"""{KEYS_FOLDER}
+{KEY_NAME}
 --scopes A,B=predict  of predict, learn, admin
 --rate R:float  at most R trials per second (default: no limit)""",
     ),
-    "list": ("show the keys", KEY_FOLDER),
-    "revoke": ("end a key", f"{KEY_FOLDER}\n{NAME}"),
+    "list": ("show the keys", KEYS_FOLDER),
+    "revoke": ("end a key", f"{KEYS_FOLDER}\n{KEY_NAME}"),
 }
-MODEL = f"{FOLDER}\nMODEL  the name of the model"
+MODEL_ARGUMENTS = f"{FOLDER_ARGUMENT}\nMODEL  the name of the model"
 ACTIONS: Actions = {
     "keys": ("add, list or revoke keys", KEY_ACTIONS),
     "check": (
         "recover every model as a start would, and list what an operator must know",
-        f"{FOLDER}\n--settle  acknowledge the incidents, which clears them",
+        f"{FOLDER_ARGUMENT}\n--settle  acknowledge the incidents, which clears them",
     ),
     "skip": (
         "skip one event that cannot be replayed",
-        f"{MODEL}\nSEQ:int  the number of the event, as check reports it",
+        f"{MODEL_ARGUMENTS}\nSEQ:int  the number of the event, as check reports it",
     ),
     "delete": (
         "delete a model with its events",
-        f"{MODEL}\n--yes!  required: this cannot be undone",
+        f"{MODEL_ARGUMENTS}\n--yes!  required: this cannot be undone",
     ),
-    "verify": ("replay everything and compare it with the stored state", FOLDER),
+    "verify": ("replay everything and compare it with the stored state", FOLDER_ARGUMENT),
     "export": (
         "write the events as JSON lines",
-        f"{FOLDER}\n--model MODEL  export this model only\n--since SEQ:int=0  export events after this one",
+        f"{FOLDER_ARGUMENT}\n--model MODEL  export this model only\n--since SEQ:int=0  export events after this one",
     ),
-    "backup": ("copy the folder, also while the service runs", f"{FOLDER}\nTARGET:path  the new folder"),
-    "compact": ("rewrite the log without the space of removed events", FOLDER),
+    "backup": ("copy the folder, also while the service runs", f"{FOLDER_ARGUMENT}\nTARGET:path  the new folder"),
+    "compact": ("rewrite the log without the space of removed events", FOLDER_ARGUMENT),
 }
 
 

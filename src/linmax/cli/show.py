@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linmax.cli.options import JSON
+from linmax.cli.options import JSON_OPTION
 from linmax.cli.report import console, say, wide_console
 
 __all__ = ["OPTIONS", "run"]
@@ -22,7 +22,7 @@ OPTIONS = f"""
 MODEL  a file that linmax saved
 --top N:int=10  attributes to show for each class
 --classes A,B  show these classes only
-{JSON}
+{JSON_OPTION}
 """
 
 

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.options import JSON
+from linmax.cli.options import JSON_OPTION
 from linmax.cli.report import console, counted, say
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Task = Callable[[], object]
 
 OPTIONS = f"""
 LEARNER*  such as auto or 'AR-winnow(1.2)' (default: all)
-{JSON}
+{JSON_OPTION}
 """
 
 

@@ -24,7 +24,7 @@ from linmax.cluster.collections import (
 )
 from linmax.cluster.differences import State
 from linmax.cluster.fit import fit
-from linmax.models.fusion import OnLineFusion
+from linmax.models.fusion import VoteFusion
 from linmax.models.streams import StreamModel, stream
 
 __all__ = ["DaskClassifier"]
@@ -104,7 +104,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         DaskClassifier
             Itself.
         """
-        if isinstance(self.learner, OnLineFusion):
+        if isinstance(self.learner, VoteFusion):
             raise TypeError("learner is a fusion of votes; linmax.cluster.fit learns it from tables of votes")
         if y is None and sample_weight is not None:
             raise ValueError("sample_weight needs y; without it name the column of weights: reading={'weight': ...}")

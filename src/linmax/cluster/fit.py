@@ -22,7 +22,7 @@ from linmax.cluster.shards import Shard, ShardError, missing_files, opened, reas
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
-from linmax.models.fusion import OnLineFusion
+from linmax.models.fusion import VoteFusion
 from linmax.models.merge import HOW, ColumnsDiffer, merge_states, open_state, refuse_unmergeable, shares_by
 from linmax.models.shard import RowCounts, learn_rows
 from linmax.models.streams import StreamModel
@@ -276,7 +276,7 @@ def fit(
     else:
         refuse_unmergeable(as_learner(learner))
         model = StreamModel(learner, **options)
-    fuses = isinstance(model, OnLineFusion)
+    fuses = isinstance(model, VoteFusion)
     refuse_unmergeable(model.learner)
     refuse_custom_rules(model.learner)
     if whole("passes", passes, 1) > 1 and fuses:

@@ -6,22 +6,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
 
-import numpy as np
-
-from linmax.data.blocks import missing, silent_votes
+from linmax.data.blocks import silent_votes
 from linmax.data.matching import written
-from linmax.data.score_columns import rated_columns
 from linmax.io.options import Refusals
-from linmax.io.reader import read_table
 from linmax.io.schema import LABEL_NAMES, label_of
 from linmax.models.fusion import VoteFusion
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of
+from linmax.models.vote_table import VoteTable, read_votes, side_names
 
 __all__ = ["RowCounts", "labels_of_rows", "learn_rows"]
 
@@ -104,10 +101,18 @@ def _(
     if isinstance(rows, tuple) and len(rows) == 2:
         (votes, labels), refused = rows, Refusals()
     else:
-        columns, refused = _table(rows, ignore, format, strict)
-        votes, labels = _trials(columns, label, model)
-        if classes is not None and isinstance(next(iter(votes.values())), list):
-            strange = _abstain_elsewhere(votes, {*classes, *silent_votes(model.abstain)}, model.by or ())
+        table = _table(rows, label, ignore, format, strict, side_names(model))
+        refused, fixed = table.refusals, list(model.classes or ())
+        scored = table.rated()
+        if scored is not None:
+            model.classes = fixed or sorted(scored[1])  # one shard may not contain all of them as labels
+            table.take_scores(scored, model.classes)
+        else:
+            table.match([*fixed, *(classes or ()), *silent_votes(model.abstain)])
+            if classes is not None:
+                strange = table.leave_out({*classes, *silent_votes(model.abstain)})
+        spelled = {written(name): name for name in model.classes or ()}
+        votes, labels = table.rows(), [spelled.get(written(cell), cell) for cell in table.labels]
     if len(labels):
         model.partial_fit(votes, labels)
     trials, mistakes, updates = (now - then for now, then in zip(_fusion_counts(model), before, strict=True))
@@ -127,19 +132,24 @@ def labels_of_rows(
     >>> labels_of_rows({"ann": ["x", "y"], "label": ["x", None]})
     ['x']
     """
-    columns, _ = _table(rows, ignore, format, strict)
-    return list(dict.fromkeys(cell for cell in columns[_label_of(columns, label)] if not missing(cell)))
+    labels = _table(rows, label, ignore, format, strict).labels
+    return list(dict.fromkeys(cell for cell in labels if cell is not None))
 
 
-def _abstain_elsewhere(votes: dict[str, Any], known: Collection[Any], sides: Collection[Any]) -> Counter[Any]:
-    """Replace votes that name nothing known by abstentions; return how often each was there."""
-    meant, strange = {written(name): name for name in known}, Counter[Any]()
-    for name in votes:
-        if name not in sides:
-            cells = [None if missing(cell) else cell for cell in votes[name]]
-            strange.update(cell for cell in cells if cell is not None and written(cell) not in meant)
-            votes[name] = [cell if cell is None else meant.get(written(cell)) for cell in cells]
-    return strange
+def _table(
+    rows: Any, label: str | None, ignore: Sequence[str], format: str | None, strict: bool, by: Sequence[str] = ()
+) -> VoteTable:
+    """Return a table of votes with labels, whose columns are there."""
+    read = read_votes(rows, [str(name) for name in ignore], format, strict)
+    _refuse_unreadable(read.refusals, len(read.lines))
+    columns, label = dict(read.columns), label_of(read.columns, None if label is None else str(label))
+    if label is None:
+        raise ValueError(f"no column is called {' or '.join(LABEL_NAMES)}; pass the column of labels as label")
+    for name in (label, *by, *map(str, ignore)):
+        if name not in columns and name not in read.left_out:
+            raise ValueError(f"there is no column {name!r} among {', '.join(columns)}")
+    labels, sides = columns.pop(label), {name: columns.pop(name) for name in by}
+    return VoteTable("the table", columns, sides, labels, read.lines, read.refusals)
 
 
 def _refuse_unreadable(refused: Refusals, rows: int) -> None:
@@ -155,77 +165,3 @@ def _fusion_counts(fusion: VoteFusion) -> tuple[int, int, int]:
     if not fusion.__sklearn_is_fitted__():
         return 0, 0, 0
     return fusion.model.trials, fusion.model.mistakes, fusion.model.updates
-
-
-def _table(rows: Any, ignore: Sequence[str], format: str | None, strict: bool) -> tuple[dict[str, Any], Refusals]:
-    """Return the columns of a table of votes, without those to ignore, and the lines that could not be read."""
-    ignored, refused = [str(name) for name in ignore], Refusals()
-    if isinstance(rows, str) or hasattr(rows, "read"):
-        table = read_table(rows, format, ignored, strict)
-        columns, refused, names = dict(table.columns), table.refusals, {*table.columns, *table.left_out}
-        _refuse_unreadable(refused, len(table.lines))
-    else:
-        columns = _columns(rows)
-        names = set(columns)
-    for name in ignored:
-        if name not in names:
-            raise ValueError(f"there is no column {name!r} to ignore among {', '.join(columns)}")
-    return {name: cells for name, cells in columns.items() if name not in ignored}, refused
-
-
-def _columns(rows: Any) -> dict[str, Any]:
-    """Return the columns of what is not a file: a mapping, a frame, an Arrow table, or several Arrow tables."""
-    if isinstance(rows, Mapping):
-        return {str(name): cells for name, cells in rows.items()}
-    if hasattr(rows, "to_pydict"):
-        return dict(rows.to_pydict())
-    if hasattr(rows, "columns"):
-        return {str(name): np.array(rows[name], dtype=object) for name in rows.columns}
-    found: dict[str, list[Any]] = {}
-    for table in rows if isinstance(rows, Iterable) else [rows]:
-        if not hasattr(table, "to_pydict"):
-            raise TypeError(f"votes must be a file, a table, or a pair (votes, y), got {type(rows).__name__}")
-        for name, cells in table.to_pydict().items():
-            found.setdefault(name, []).extend(cells)
-    return found
-
-
-def _trials(columns: dict[str, Any], label: str | None, fusion: VoteFusion) -> tuple[Any, Sequence[Any]]:
-    """Return votes, or scores from columns ``rater:class``, and labels."""
-    labels = columns.pop(_label_of(columns, label))
-    rated = rated_columns("the table", columns) if fusion.by is None else None
-    if rated is not None and fusion.classes is None:  # one shard may not contain all of them as labels
-        fusion.classes = sorted(rated[1])
-    as_text = fusion.classes is not None and all(isinstance(name, str) for name in fusion.classes)
-    labels = [_label(cell, as_text) for cell in labels]
-    if rated is None:
-        silent = {str(vote): vote for vote in silent_votes(fusion.abstain)}
-        return {
-            name: list(cells)
-            if name in (fusion.by or ())
-            else [silent[str(cell)] if str(cell) in silent else _label(cell, as_text) for cell in cells]
-            for name, cells in columns.items()
-        }, labels
-    tables, classes = rated
-    assert fusion.classes is not None
-    absent = [str(name) for name in fusion.classes if str(name) not in classes]
-    if absent:
-        raise ValueError(f"there are no scores of the class {absent[0]!r} among {', '.join(columns)}")
-    places = [classes.index(str(name)) for name in fusion.classes]
-    return {rater: table[:, places] for rater, table in tables.items()}, labels
-
-
-def _label(cell: Any, as_text: bool) -> Any:
-    """Return a cell as a label: a number as text where classes are text."""
-    if not as_text or isinstance(cell, str):
-        return cell
-    return None if missing(cell) else written(cell)
-
-
-def _label_of(columns: Mapping[str, Any], given: str | None) -> str:
-    label = label_of(columns, None if given is None else str(given))
-    if label is None:
-        raise ValueError(f"no column is called {' or '.join(LABEL_NAMES)}; pass the column of labels as label")
-    if label not in columns:
-        raise ValueError(f"there is no column {label!r} among {', '.join(columns)}")
-    return label
