@@ -10,7 +10,7 @@ import pytest
 
 import linmax
 from linmax import Learner
-from linmax.engine.one_trial.numbers import NumbersPath
+from linmax.engine.one_trial import NumbersPath
 from linmax.jit.compiling import JIT
 
 

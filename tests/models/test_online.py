@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba.core.registry import cpu_target
 from scipy import sparse
 from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 
 from linmax import Learner, experts, majority_problem, run
 from linmax.data.experts import Experts
 from linmax.engine.engine import Settings
-from linmax.engine.one_trial.numbers import NumbersTrialT
-from linmax.engine.one_trial.path import REFUSED, SPACE
+from linmax.engine.one_trial import REFUSED
 from linmax.jit.compiling import JIT
 from linmax.models.model import Model
 
@@ -150,7 +148,7 @@ def test_one_trial_at_a_time_changes_no_bit(text: str, kind: str, monkeypatch: p
         else:
             rare["attributes"] = {name: np.float32(value) for name, value in rare["attributes"].items()}
         for name, learner in learners.items():
-            monkeypatch.setattr("linmax.engine.one_trial.choice.JIT", name != "slow")
+            monkeypatch.setattr("linmax.engine.one_trial.JIT", name != "slow")
             given = rare if name == "mixed" and t % 50 == 40 else instance
             if t % 3 == 0:
                 told[name].append(learner.predict(**given))
@@ -261,12 +259,6 @@ def test_weights_that_leave_the_range() -> None:
     voted = Learner("V(scale=raw)-R(u=50)-winnow(4)")
     with pytest.raises(OverflowError, match=r"raw weights of R\(u=50\)-winnow\(4\).*scale='l2'"):
         learn_all(voted, [(None, *trial) for trial in zip(data.votes.tolist(), data.labels.tolist(), strict=True)])
-
-
-@pytest.mark.skipif(not JIT, reason="paths for single trials are compiled")
-def test_what_is_kept_fits_in() -> None:
-    context = cpu_target.target_context
-    assert context.get_abi_sizeof(context.get_value_type(NumbersTrialT)) <= SPACE
 
 
 def test_answers_are_counted_by_reference() -> None:

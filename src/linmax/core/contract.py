@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from llvmlite import ir
 from numba import boolean, float32, float64, int8, int32, int64, typeof, types, uint8
 from numba.extending import intrinsic
 
-from linmax.jit.compiling import JIT, caller, function_at
+from linmax.jit.compiling import JIT, calling, kernel
 from linmax.jit.struct import Struct
+from linmax.jit.vectors import I64
 
 if TYPE_CHECKING:
     from linmax.theory.bounding import Bound
@@ -78,50 +78,31 @@ GAIN = Pair(float64, float64, Vector)
 
 # -- calling by address -------------------------------------------------------------------------------------------
 
+call_step, call_spread, link_at, gain_at = calling(STEP), calling(SPREAD), calling(LINK), calling(GAIN)
 
 if JIT:
 
     @intrinsic
-    def call_step(_, address, weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-        return STEP.return_type(int64, *STEP.args), caller(STEP)
-
-    @intrinsic
-    def call_spread(_, address, memory, scalars, i, params):  # type: ignore[no-untyped-def]
-        return SPREAD.return_type(int64, *SPREAD.args), caller(SPREAD)
-
-    @intrinsic
-    def call_link(_, bits, value):  # type: ignore[no-untyped-def]
-        """Call the function whose address is stored in the bits of a float (see `as_number`)."""
-
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            address = builder.bitcast(args[0], ir.IntType(64))
-            return caller(LINK)(context, builder, signature, [address, args[1]])
-
-        return LINK.return_type(float64, float64), codegen
-
-    @intrinsic
-    def call_gain(_, bits, margin, variance, params):  # type: ignore[no-untyped-def]
-        """The same for the gain of a second-order rule."""
-
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            address = builder.bitcast(args[0], ir.IntType(64))
-            return caller(GAIN)(context, builder, signature, [address, *args[1:]])
-
-        return GAIN.return_type(float64, *GAIN.args), codegen
+    def address_in(_, number):  # type: ignore[no-untyped-def]
+        """Return the address that `as_number` has stored in a float."""
+        return int64(float64), lambda _context, builder, _signature, args: builder.bitcast(args[0], I64)
 
 else:
-    call_step = caller(STEP)
-    call_spread = caller(SPREAD)
 
-    def _stored(bits: float) -> Callable[..., Any]:
-        return function_at(int(np.float64(bits).view(np.int64)))
+    def address_in(number: float) -> int:
+        return int(np.float64(number).view(np.int64))
 
-    def call_link(bits: float, value: float) -> float:
-        return float(_stored(bits)(value))
 
-    def call_gain(bits: float, margin: float, variance: float, params: np.ndarray) -> tuple[float, float]:
-        rate, shrink = _stored(bits)(margin, variance, params)
-        return float(rate), float(shrink)
+@kernel()
+def call_link(number: float, value: float) -> float:
+    """Call the link function whose address is among a rule's parameters (see `as_number`)."""
+    return link_at(address_in(number), value)
+
+
+@kernel()
+def call_gain(number: float, margin: float, variance: float, params: np.ndarray) -> tuple[float, float]:
+    """Call the gain of a second-order rule, whose address is among its parameters."""
+    return gain_at(address_in(number), margin, variance, params)
 
 
 def as_number(address: int) -> float:

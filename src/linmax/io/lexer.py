@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import int64, typeof, types
-from numba.extending import intrinsic
 
 from linmax.io.bytes import (
     BAD,
@@ -64,7 +63,7 @@ from linmax.io.vocabulary import (
     look_up,
 )
 from linmax.io.words import OWN, SHORTEST_WORD, SKIPPED, Words, words_for
-from linmax.jit.compiling import JIT, caller, kernel
+from linmax.jit.compiling import calling, kernel
 
 __all__ = ["REASONS", "WORDS", "WordsT", "Work", "WorkT", "parse_svmlight", "parse_text", "parse_vw", "put_words"]
 
@@ -494,15 +493,7 @@ def put_words(
     return words_of(work, block, at, scratch, put, count, prefix, words)
 
 
-if JIT:
-
-    @intrinsic
-    def call_words(_, address, work, block, at, scratch, put, count, prefix, words):  # type: ignore[no-untyped-def]
-        """Call `put_words` by its address."""
-        return WORDS.return_type(int64, *WORDS.args), caller(WORDS)
-
-else:
-    call_words = caller(WORDS)
+call_words = calling(WORDS)
 
 
 @kernel(int64(Block, WorkT, NameTableT, NameTableT, Block, WordsT, NameTableT))

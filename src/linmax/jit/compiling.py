@@ -12,6 +12,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
+from inspect import Parameter, Signature
 from typing import Any
 
 from numba import njit, types
@@ -19,7 +20,7 @@ from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
-from numba.extending import typeof_impl
+from numba.extending import intrinsic, typeof_impl
 
 from linmax.jit.announce import announced
 from linmax.jit.caching import CHECKED, JIT, KernelCache, cache_folder
@@ -32,6 +33,7 @@ __all__ = [
     "address_of",
     "cache_folder",
     "caller",
+    "calling",
     "function_at",
     "inside",
     "inside_array",
@@ -294,9 +296,7 @@ def function_at(address: int) -> Callable[..., Any]:
 
 
 def caller(signature: Any) -> Any:
-    """Make a function that calls ``signature`` by address, for use inside kernels."""
-    if not JIT:
-        return lambda address, *args: function_at(address)(*args)
+    """Make the code of an intrinsic that calls a function of this signature by its first argument, an address."""
 
     def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
         convention = context.call_conv
@@ -305,6 +305,20 @@ def caller(signature: Any) -> Any:
         status, result = convention.call_function(builder, pointer, signature.return_type, signature.args, args[1:])
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
-        return result
+        return context.get_dummy_value() if signature.return_type == types.void else result
 
     return codegen
+
+
+def calling(signature: Any) -> Callable[..., Any]:
+    """Return a function for kernels that calls a function of this signature: ``call(address, *arguments)``."""
+    if not JIT:
+        return lambda address, *args: function_at(address)(*args)
+
+    def call(_: Any, *args: Any) -> Any:
+        return signature.return_type(types.int64, *signature.args), caller(signature)
+
+    names = ["typing", "address", *(f"argument{place}" for place in range(len(signature.args)))]
+    call.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])  # type: ignore[attr-defined]
+    found: Callable[..., Any] = intrinsic(call)
+    return found

@@ -27,8 +27,7 @@ from linmax.data.labels import no_label, refuse_wide
 from linmax.data.matching import as_meant, check_meant
 from linmax.data.normalization import Normalizer
 from linmax.engine.engine import Engine, Settings, settings_of
-from linmax.engine.one_trial.choice import may_have_path, path_for
-from linmax.engine.one_trial.path import FAILED, LARGE, REFUSED, NamePlaces, OneTrialPath, refuse
+from linmax.engine.one_trial import FAILED, LARGE, REFUSED, NamePlaces, OneTrialPath, may_have_path, path_for, refuse
 from linmax.engine.record import note_all
 from linmax.models.asking import (
     EXPLORE,
