@@ -31,11 +31,11 @@ COMPILE = """
 import json
 from linmax.cli import warm
 from linmax.core.averages import multiple
-from linmax.data.distinct import place_few
+from linmax.data.scaling import scale_rows
 warm.processors = lambda: 2
-warm.missing_kernels = lambda: [multiple, place_few]
+warm.missing_kernels = lambda: [multiple, scale_rows]
 warm.in_parallel(warm.kernel_tasks())
-hits = [sum(kernel.compiled.stats.cache_hits.values()) for kernel in (multiple, place_few)]
+hits = [sum(kernel.compiled.stats.cache_hits.values()) for kernel in (multiple, scale_rows)]
 print(json.dumps(hits))
 """
 

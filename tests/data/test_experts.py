@@ -299,7 +299,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         lambda: experts(votes=[["a", "b"], ["a", ("b", ["c"])]]),
         TypeError,
-        r"votes: \('b', \['c'\]\) at trial 1, voter 1, is not hashable; a vote is one class",
+        r"votes: \('b', \['c'\]\) at trial 1, voter 1 is not hashable; use one class",
     ),
     (lambda: experts(votes=[["a", "b"], ["a"]]), ValueError, r"same length, got \['a'\] at trial 1; one voter"),
     (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import linmax
-from linmax.data.matching import ROWS_OF_IDS
+from linmax.data.names import ROWS_OF_IDS
 
 ROWS = 2 * ROWS_OF_IDS
 

@@ -29,7 +29,7 @@ def test_classes_written_otherwise_are_matched_and_said_so() -> None:
 def test_a_label_that_comes_later_tells_what_was_meant() -> None:
     learner = linmax.Learner(LEARNER)
     learner.predict(votes={"a": "1", "b": "0"}, id=7)
-    with pytest.warns(UserWarning, match="is taken for the class 1"):
+    with pytest.warns(UserWarning, match="'0' is taken for the class 0, and so for 1 more"):
         learner.learn(id=7, label=1)
     assert 1 in learner.classes
     assert "1" not in learner.classes
@@ -50,12 +50,12 @@ def test_fixed_classes_are_matched_too() -> None:
 @pytest.mark.parametrize(
     ("votes", "label", "told"),
     [
-        ({"a": 0.3, "b": 0.7}, 1, "0.3 of 'a' is no class so far; numbers for classes go into scores="),
-        (np.array([0.25, 1.0]), 0, "0.25 of 0 is no class"),
-        ({"a": -1, "b": 2}, 2, "-1 of 'a' is no label so far; leave the voter out"),
+        ({"a": 0.3, "b": 0.7}, 1, "0.3 of 'a' is not a label; probabilities are scores"),
+        (np.array([0.25, 1.0]), 0, "0.25 of 0 is not a label"),
+        ({"a": -1, "b": 2}, 2, "-1 of 'a' is not a label; if it means no vote, pass None"),
         ({"a": "x", "b": "y"}, 3, "votes are text, such as 'x', and labels are not, such as 3"),
         ({"a": 1, "b": 2}, "cat", "votes are numbers, such as 1, and labels are not, such as 'cat'"),
-        ({"a": 0.3}, None, "0.3 of 'a' is no class so far"),
+        ({"a": 0.3}, None, "0.3 of 'a' is not a label"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_not_learned(votes: Any, label: Any, told: str) -> None:
@@ -71,8 +71,8 @@ def test_what_cannot_be_meant_is_refused_and_not_learned(votes: Any, label: Any,
 @pytest.mark.parametrize(
     ("votes", "told"),
     [
-        ({"a": 0.3, "b": 0.7}, "0.3 of 'a' is no class so far; numbers for classes go into scores="),
-        ({"a": -1, "b": 2}, "-1 of 'a' is no label so far; leave the voter out"),
+        ({"a": 0.3, "b": 0.7}, "0.3 of 'a' is not a label; probabilities are scores"),
+        ({"a": -1, "b": 2}, "-1 of 'a' is not a label; if it means no vote, pass None"),
         ({"a": "x", "b": "y"}, "votes are text, such as 'x', and labels are not, such as 0"),
     ],
 )
@@ -94,7 +94,7 @@ def test_rows_of_probabilities_are_no_votes() -> None:
 
 def test_what_may_be_meant_is_learned() -> None:
     signs = linmax.Learner(LEARNER)
-    with pytest.warns(UserWarning, match="-1 of 'b' is no label so far"):
+    with pytest.warns(UserWarning, match="-1 of 'b' is not a label"):
         signs.learn(votes={"a": 1, "b": -1}, label=1)
     signs.learn(votes={"a": 1, "b": -1}, label=-1)
     assert set(signs.classes) == {1, -1}
@@ -140,7 +140,7 @@ def test_raw_scores_that_a_rule_cannot_take_name_the_remedy() -> None:
 
 def test_a_fusion_matches_row_by_row_and_labels_that_come_after_votes() -> None:
     fusion = linmax.VoteFusion(LEARNER)
-    with pytest.warns(UserWarning, match="is taken for the label"):
+    with pytest.warns(UserWarning, match="is taken for the class"):
         fusion.partial_fit([["1", "2"]], [1])
     assert fusion.classes_.tolist() == [1, 2]
     unlabelled = linmax.VoteFusion(LEARNER).fit([["1", "2"], ["2", "2"]])
@@ -153,9 +153,9 @@ def test_votes_without_any_label_are_looked_at_too() -> None:
     rows = [[f"q{t}", "xy"[t % 2], "yx"[t % 3 == 0]] for t in range(30)]
     with pytest.raises(ValueError, match="column 0 has another value in every row, such as 'q0'"):
         linmax.VoteFusion().fit(rows)
-    with pytest.raises(ValueError, match="0.25 at trial 0, voter 0, is never a label"):
+    with pytest.raises(ValueError, match="0.25 at trial 0, voter 0 is not a label"):
         linmax.VoteFusion().fit(np.array([[0.25, 0.75], [0.5, 0.5]]))
-    with pytest.raises(ValueError, match="pass abstain=-1 if it means no vote"):
+    with pytest.raises(ValueError, match="if it means no vote, pass None or abstain=-1"):
         linmax.VoteFusion().fit(np.array([[0, -1], [2, 1]]))
     many = linmax.VoteFusion(LEARNER).fit([[t, t, t + 1] for t in range(30)])  # another class in every row
     assert len(many.classes_) == 31

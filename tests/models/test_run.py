@@ -11,7 +11,7 @@ import pytest
 
 from compare import CASES, Case, Problem, follow, problem, problems
 from linmax import experts, majority_problem, rules, run
-from linmax.data.labels import unique_labels
+from linmax.data.names import distinct_labels
 from linmax.jit.compiling import JIT
 from reference import LinearMax
 
@@ -422,7 +422,7 @@ def test_margin_of_any_instances(case: Case) -> None:
     ],
 )
 def test_labels_that_are_whole_numbers_are_counted_as_they_would_be_sorted(labels: np.ndarray) -> None:
-    distinct, place = unique_labels(labels)
+    distinct, place = distinct_labels(labels)
     expected, inverse = np.unique(labels, return_inverse=True)
     assert distinct == expected.tolist()
     assert place.tolist() == inverse.tolist()

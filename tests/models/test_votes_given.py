@@ -75,9 +75,9 @@ def test_asking_takes_votes_as_they_are_meant() -> None:
     fusion = VoteFusion().fit(rows, labels)
     for said in ({"a": 1, "b": 1}, {"a": 1, "b": 2, "c": 1}):
         whom = fusion.ask(said, tolerance=0.01)
-        with pytest.warns(UserWarning, match="'1' is taken for the label 1"):
+        with pytest.warns(UserWarning, match="'1' is taken for the class 1"):
             assert fusion.ask({name: str(vote) for name, vote in said.items()}, tolerance=0.01) == whom
-    for vote, told in ((0.3, "0.3 at trial 0, voter 'a', is never a label"), (-1, "pass abstain=-1")):
+    for vote, told in ((0.3, "0.3 at trial 0, voter 'a' is not a label"), (-1, "pass None or abstain=-1")):
         with pytest.raises(ValueError, match=told):
             fusion.ask({"a": vote}, tolerance=0.01)
 

@@ -499,7 +499,7 @@ def test_what_cannot_be_meant_is_not_answered(tmp_path):
         made(local, "perceptron", kind="votes", labels="integer")
         for t in range(9):
             post(local, "learn", votes={"ann": t % 3, "bob": 0}, label=t % 3)
-        refused(post(local, "predict", votes={"ann": -1, "bob": 0}), "votes", "-1 of 'ann' is no label so far")
+        refused(post(local, "predict", votes={"ann": -1, "bob": 0}), "votes", "-1 of 'ann' is not a label")
 
 
 def test_both_clients(tmp_path, nursery):

@@ -107,7 +107,7 @@ def _fuse(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from linmax.cli.votes import votes_to_learn
-    from linmax.data.labels import label_array
+    from linmax.data.names import label_array
     from linmax.models.vote_table import remember
     from linmax.util import outputs
 
@@ -205,7 +205,7 @@ def _learn(screen: Console, fusion: VoteFusion, table: VoteTable, learned: np.nd
     """Learn these rows, with a progress bar on a terminal, which is erased at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from linmax.data.labels import label_array
+    from linmax.data.names import label_array
 
     labels = label_array(table.labels)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -332,7 +332,7 @@ def _asked(
     """Return what asking one by one would have cost and lost, if it is wanted."""
     if arguments.ask is None:
         return None
-    from linmax.data.labels import label_array
+    from linmax.data.names import label_array
     from linmax.models.asking import TOLERANCE, simulate_asking
     from linmax.models.fusion import VoteFusion
 

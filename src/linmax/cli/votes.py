@@ -10,8 +10,7 @@ import numpy as np
 
 from linmax.cli.options import cells_listed
 from linmax.cli.report import counted, nothing_read, shown_name, shown_names
-from linmax.data.blocks import silent_votes
-from linmax.data.matching import ROWS_OF_IDS, written
+from linmax.data.names import ROWS_OF_IDS, silent_votes, written
 from linmax.data.score_columns import rated_columns
 from linmax.io.reader import ReadTable
 from linmax.io.schema import label_of

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linmax.data.features import pack
+from linmax.data.names import missing
 from linmax.util.checks import finite, refuse_masked
 from linmax.util.lazy import LazyModule
 
@@ -23,9 +24,7 @@ __all__ = [
     "Scale",
     "copied",
     "copies_for",
-    "distinct_classes",
     "length_of",
-    "missing",
     "read_attributes",
     "read_scores",
     "scaled",
@@ -79,30 +78,6 @@ def length_of(name: str, block: Any) -> int:
         return len(block)
     except TypeError:
         raise TypeError(f"{name} must be an array with one row per trial, got {type(block).__name__}") from None
-
-
-def distinct_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
-    if isinstance(classes, str):
-        raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
-    names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
-    if len(set(names)) < len(names):
-        repeated = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ValueError(f"classes must be distinct, got {repeated!r} twice")
-    if not names:
-        raise ValueError("classes must not be empty; leave it out to take them from votes and labels")
-    return names
-
-
-def missing(value: Any) -> bool:
-    """Return whether a value is missing: None, nan, masked, or pandas' NA."""
-    return value is None or value is np.ma.masked or type(value).__name__ == "NAType" or value != value
-
-
-def silent_votes(abstain: Any) -> Collection[Any]:
-    """Return the labels that ``abstain`` names: one, a set of them, or none."""
-    if isinstance(abstain, (set, frozenset)):
-        return abstain
-    return () if abstain is None else (abstain,)
 
 
 def _numbers(name: str, block: Any, dimensions: int) -> np.ndarray:

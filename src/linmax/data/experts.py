@@ -19,13 +19,13 @@ from linmax.data.arrays import Layout
 from linmax.data.blocks import (
     Scale,
     copies_for,
-    distinct_classes,
     length_of,
     read_attributes,
     read_scores,
     scaled,
     split_voters,
 )
+from linmax.data.names import distinct_classes
 from linmax.data.votes import read_votes
 from linmax.util.checks import boolean
 from linmax.util.lazy import LazyModule

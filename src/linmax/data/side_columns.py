@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.blocks import COPY, copied, missing
+from linmax.data.blocks import COPY, copied
 from linmax.data.experts import Experts
+from linmax.data.names import missing
 
 __all__ = ["Sides", "read_sides"]
 

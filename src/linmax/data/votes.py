@@ -1,7 +1,7 @@
 """Votes and scores as users have them: arrays, lists, dicts of columns, dicts for rows, frames, Arrow tables.
 
-`encode_votes` is the one place where votes become numbers. `Ballots` are what it makes of a table: places among the
-distinct values that were voted for, whose spelling `linmax.data.matching` checks.
+`Ballots` are what `read_ballots` makes of a table: places among the distinct values that were voted for, whose spelling
+`linmax.data.names` checks.
 """
 
 from __future__ import annotations
@@ -13,18 +13,11 @@ from typing import Any
 import numpy as np
 
 from linmax.core.contract import HUGE
-from linmax.data.blocks import missing, silent_votes
-from linmax.data.distinct import distinct_of
-from linmax.data.labels import label_array
+from linmax.data.names import NONE, NOT_ASKED, Names, distinct_names, label_array, refuse_ids, silent_votes, used_names
 from linmax.data.normalization import checked_scores
 from linmax.util.checks import refuse_masked
 
 __all__ = ["Ballots", "encode_votes", "in_classes", "read_ballots", "read_votes"]
-
-NONE, NOT_ASKED = -1, -2  # codes of abstentions, and of voters that were not asked
-
-
-# -- votes as numbers ---------------------------------------------------------------------------------------------
 
 
 def encode_votes(
@@ -32,58 +25,19 @@ def encode_votes(
 ) -> tuple[np.ndarray, list[Any], np.ndarray | None]:
     """Return the votes as places among the distinct ones, these, and who was not asked (None if all were).
 
-    None, nan, masked, pandas' NA and empty text are abstentions, -1. A vote ``...`` is of a voter that was not asked.
-
     Examples
     --------
     >>> codes, named, skipped = encode_votes(np.array([["x", ...], ["y", None]], dtype=object))
     >>> codes.tolist(), named, skipped.tolist()
     ([[0, -1], [1, -1]], ['x', 'y'], [[False, True], [False, False]])
     """
-    if table.dtype != object:
-        values, places = distinct_of(table)
-        named, codes = values.tolist(), places.astype(np.int32)
-        silent = [c for c, name in enumerate(named) if name == "" or name != name]
-        if silent:
-            codes[np.isin(codes, silent)] = NONE
-            codes, named = _used(codes, named)
-        return codes, named, None
-    place: dict[Any, int] = {None: NONE, "": NONE, ...: NOT_ASKED}
-    found: list[int] = []
-    try:
-        for vote in table.ravel().tolist():
-            code = place.get(vote)
-            if code is None:
-                code = NONE if missing(vote) else place.setdefault(vote, len(place) - 3)
-            found.append(code)
-    except TypeError:
-        t, i = divmod(len(found), table.shape[1])
-        voter = f"{columns[i]!r}" if columns is not None else f"{i}"
-        raise TypeError(
-            f"votes: {table[t, i]!r} at trial {t}, voter {voter}, is not hashable; a vote is one class: text, a number "
-            "or a tuple"
-        ) from None
-    codes, named = np.array(found, np.int32).reshape(table.shape), list(place)[3:]
+
+    def place(at: tuple[int, ...]) -> str:
+        return f"trial {at[0]}, voter {at[1] if columns is None else repr(columns[at[1]])}"
+
+    named, codes = distinct_names(table, "votes", place)
     skipped = codes == NOT_ASKED
-    codes[skipped] = NONE
-    try:
-        ordered = sorted(named)
-    except TypeError:  # votes of several kinds have no order
-        ordered = named
-    if ordered != named:
-        order = {name: c for c, name in enumerate(ordered)}
-        codes = np.array([*(order[name] for name in named), NONE], np.int32)[codes]
-    return codes, ordered, skipped if skipped.any() else None
-
-
-def _used(codes: np.ndarray, named: Sequence[Any]) -> tuple[np.ndarray, list[Any]]:
-    """Return the codes and names without names that nobody votes for."""
-    used = np.unique(codes[codes >= 0])
-    if len(used) == len(named):
-        return codes, list(named)
-    place = np.full(len(named) + 1, NONE, np.int32)
-    place[used] = np.arange(len(used))
-    return place[codes], [named[c] for c in used.tolist()]
+    return (np.where(skipped, np.int32(NONE), codes), named, skipped) if skipped.any() else (codes, named, None)
 
 
 def in_classes(
@@ -198,7 +152,7 @@ class Ballots:
         return len(self.codes)
 
     def __getitem__(self, rows: np.ndarray) -> Ballots:
-        codes, named = _used(self.codes[rows], self.named)
+        named, codes = used_names(self.named, self.codes[rows])
         picked = np.arange(len(self))[rows].tolist()
         return replace(
             self,
@@ -214,7 +168,7 @@ class Ballots:
         silent = [c for c, name in enumerate(self.named) if name in votes]
         if not silent:
             return self
-        codes, named = _used(np.where(np.isin(self.codes, silent), np.int32(NONE), self.codes), self.named)
+        named, codes = used_names(self.named, np.where(np.isin(self.codes, silent), np.int32(NONE), self.codes))
         return replace(self, codes=codes, named=named)
 
     def renamed(self, names: Mapping[Any, Any]) -> Ballots:
@@ -224,9 +178,45 @@ class Ballots:
         place = {name: c for c, name in enumerate(distinct)}
         return replace(self, codes=np.array([*map(place.get, named), NONE], np.int32)[self.codes], named=distinct)
 
-    def column(self, i: int) -> str:
-        """Return the name of a column in messages."""
-        return f"{self.names[i]!r}" if self.names is not None else f"{i}"
+    def matched(self, known: Collection[Any], abstain: Any = None, *, learning: bool = True) -> Ballots:
+        """Return the votes as they are meant, given the labels and classes that are known; warn of what was matched.
+
+        Examples
+        --------
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     read_ballots([["1.0", "2"], [None, "1"]]).matched([1, 2]).named
+        [1, 2]
+        """
+        if self.scored:
+            return self
+        ballots, names = self.without(silent_votes(abstain)), Names(known)
+        found = names.match(ballots.named, ballots.where, learning=learning)
+        if learning and any(vote not in names for vote in ballots.named):
+            refuse_ids(ballots.columns, ballots.shown, len(ballots), names.names)
+        whole = {name: name for name in names.names if type(name) is int}  # 1.0 in a column with gaps
+        found |= {vote: whole[vote] for vote in ballots.named if type(vote) in (float, bool) and vote in whole}
+        return ballots.renamed(found) if found else ballots
+
+    @property
+    def columns(self) -> list[list[Any]]:
+        """The distinct votes of each voter, in the order of their first trials."""
+        found = []
+        for column in self.codes.T:
+            codes, first = np.unique(column, return_index=True)
+            found.append([self.named[c] for c in codes[np.argsort(first)].tolist() if c >= 0])
+        return found
+
+    @property
+    def shown(self) -> list[str]:
+        """The columns' names in messages."""
+        return list(map(repr, self.names or range(self.count)))
+
+    def where(self, vote: Any) -> str:
+        """Return the first place of a vote, for messages."""
+        t, i = np.argwhere(self.codes == self.named.index(vote))[0].tolist()
+        return f" at trial {t}, voter {self.shown[i]}"
 
     def voters(self, known: Sequence[str] | None, named: bool) -> tuple[str, ...]:
         """Return the voters after these have joined those known, if any, which came with names if ``named``."""

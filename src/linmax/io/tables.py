@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from linmax.data.labels import no_label
+from linmax.data.names import no_label
 from linmax.io.options import BATCH_ROWS, Position, ReadOptions
 from linmax.io.records import COLUMN_OPTIONS, Columns, Items, Records, StreamFormat
 from linmax.io.schema import (

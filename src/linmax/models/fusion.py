@@ -19,12 +19,20 @@ import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
 from linmax.data.arrays import no_instances
-from linmax.data.blocks import distinct_classes, silent_votes
 from linmax.data.experts import Experts, experts, experts_of
-from linmax.data.id_votes import IdWatch
-from linmax.data.labels import as_array, label_array, labels_with_gaps, named, no_label, unique_labels
-from linmax.data.matching import ROWS_OF_IDS, labels_meant, matched, tell_strangers
-from linmax.data.names import Names
+from linmax.data.names import (
+    ROWS_OF_IDS,
+    IdWatch,
+    Names,
+    as_array,
+    distinct_classes,
+    distinct_labels,
+    label_array,
+    named,
+    no_label,
+    silent_votes,
+    warn_of_strangers,
+)
 from linmax.data.normalization import Normalizer, log_shares, soft_votes
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, encode_votes, in_classes, read_ballots
@@ -146,6 +154,12 @@ def labels_given(y: Any, count: int) -> np.ndarray:
     return labels
 
 
+def _respelled(labels: np.ndarray, known: Iterable[Any]) -> np.ndarray:
+    """Return labels in the spelling of the classes that votes have named."""
+    found = Names(known).respell(distinct_labels(labels, gaps=True)[0])
+    return np.array([found.get(label, label) for label in labels.tolist()], dtype=object) if found else labels
+
+
 def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
     """Return all voters, those of ``ballots`` included, and whether they go by name."""
     if state is None:
@@ -187,7 +201,7 @@ def make_batch(
 def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
     """Return trials of voters that are all known; votes for unknown classes are abstentions to the model."""
     ballots = read_ballots(votes, side_columns(options.by))
-    ballots = matched(ballots, state.model.classes, options.abstain, learning=False)
+    ballots = ballots.matched(state.model.classes, options.abstain, learning=False)
     voters, by_name = joined(state, ballots)
     if len(voters) > len(state.voters):
         if by_name:
@@ -1002,15 +1016,15 @@ class VoteFusion:
                 return state
             ballots, labels, weights = ballots[positive], labels[positive], weights[positive]
             denied = None if denied is None else denied[positive]
-        labels = labels_meant(labels, () if state is None else state.model.classes)
-        distinct, inverse = labels_with_gaps(labels)
+        labels = _respelled(labels, () if state is None else state.model.classes)
+        distinct, inverse = distinct_labels(labels, gaps=True)
         right = distinct
         if denied is not None:  # what is wrong need not be a class
             right = [distinct[i] for i in np.unique(inverse[~denied]).tolist() if i >= 0]
         known = [*(self.classes if self.classes is not None and state is None else ()), *right]
-        ballots = matched(ballots, known if state is None else [*state.model.classes, *known], self.abstain)
+        ballots = ballots.matched(known if state is None else [*state.model.classes, *known], self.abstain)
         if state is None and not ballots.scored and (inverse >= 0).sum() >= ROWS_OF_IDS:
-            tell_strangers(ballots, distinct)
+            warn_of_strangers(ballots.columns, ballots.shown, distinct)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in right if fixed is not None and name not in fixed]
         if unknown:
@@ -1396,8 +1410,8 @@ class VoteFusion:
         state = self._fitted
         batch = later(self, state, votes)
         labels = labels_given(y, len(batch))
-        unique_labels(labels)  # refuses what is no label
-        return batch, labels_meant(labels, state.model.classes)
+        distinct_labels(labels)  # refuses what is no label
+        return batch, _respelled(labels, state.model.classes)
 
     def plot(self, path: Any = None) -> Any:
         """Draw the mistake curves of the fusion and its baselines; return the figure, saved when given a path.

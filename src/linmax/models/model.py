@@ -27,7 +27,7 @@ import numpy as np
 from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
 from linmax.data.arrays import Layout, cut, widen
 from linmax.data.experts import Experts
-from linmax.data.labels import distinct_labels, named
+from linmax.data.names import distinct_labels, named
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.joined_records import joined_records
 from linmax.engine.notation import as_learner, read_back, written

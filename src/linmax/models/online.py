@@ -21,10 +21,7 @@ import numpy as np
 
 from linmax.core.contract import HUGE, KNOWN, Instances
 from linmax.data.arrays import Layout, no_instances
-from linmax.data.blocks import distinct_classes, missing
-from linmax.data.id_votes import IdWatch
-from linmax.data.labels import no_label, refuse_wide
-from linmax.data.matching import as_meant, check_meant
+from linmax.data.names import IdWatch, Names, distinct_classes, missing, no_label, refuse_wide
 from linmax.data.normalization import Normalizer
 from linmax.engine.engine import Engine, Settings, settings_of
 from linmax.engine.one_trial import FAILED, LARGE, REFUSED, NamePlaces, OneTrialPath, may_have_path, path_for, refuse
@@ -111,7 +108,7 @@ class Reading:
         if label in self._met:
             return label
         refuse_wide("label", label)
-        return as_meant([label], self._met).get(label, label)
+        return Names(self._met).respell([label]).get(label, label)
 
     def _check_class(self, what: str, name: Any) -> None:
         if self.fixed and name not in self.classes:
@@ -144,12 +141,13 @@ class Reading:
         votes = said(voted)
         if all(choice in self._met for choice in votes.values()):
             return voted
-        known = self._with(label)
-        found = as_meant(votes.values(), known)
-        voted = {name: found.get(choice, choice) for name, choice in voted.items()} if found else voted
-        if not self.fixed and (label is not UNSET or known):
-            check_meant(said(voted), known)
-        return voted
+        names, choices = Names(self._with(label)), dict.fromkeys(votes.values())
+        if self.fixed:
+            found = names.respell(choices)
+        else:
+            voters = {choice: voter for voter, choice in reversed(votes.items())}
+            found = names.match(choices, lambda choice: f" of {voters[choice]!r}", learning=label is not UNSET)
+        return {name: found.get(choice, choice) for name, choice in voted.items()} if found else voted
 
     def _with(self, label: Hashable) -> dict[Any, None]:
         """The classes, and the label if there is one."""
@@ -161,7 +159,7 @@ class Reading:
         """One rater's {class: number}."""
         if isinstance(row, Mapping):
             if not all(name in self._met for name in row):
-                found = as_meant(row, self._with(label))
+                found = Names(self._with(label)).respell(row)
                 row = {found.get(name, name): value for name, value in row.items()}
             for name in row:
                 self._check_class(f"scores: {rater!r} rates a class that", name)

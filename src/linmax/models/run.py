@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from linmax.data.experts import Experts
-from linmax.data.labels import distinct_labels, label_array
-from linmax.data.matching import refuse_kinds
+from linmax.data.names import distinct_labels, label_array, refuse_kinds
 from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.model import Model, refuse_others

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
 
-from linmax.data.blocks import silent_votes
-from linmax.data.matching import written
+from linmax.data.names import silent_votes, written
 from linmax.io.options import Refusals
 from linmax.io.schema import LABEL_NAMES, label_of
 from linmax.models.fusion import VoteFusion

@@ -38,7 +38,7 @@ from linmax.core.member import FAILED, RunningRule, present
 from linmax.core.rivals import activation
 from linmax.data.arrays import Layout
 from linmax.data.experts import Experts, experts
-from linmax.data.labels import as_array, label_array, unique_labels
+from linmax.data.names import as_array, distinct_labels, label_array
 from linmax.engine.bench import Room, new_member
 from linmax.engine.notation import as_rule
 from linmax.jit.compiling import kernel
@@ -196,7 +196,7 @@ class LinearThreshold:
         names = label_array(labels)
         if names.ndim != 1 or len(names) != len(instances):
             raise ValueError(f"labels must be one per trial: got shape {names.shape} for {len(instances)} instances")
-        distinct, inverse = unique_labels(names)
+        distinct, inverse = distinct_labels(names)
         pair = self.labels
         if pair is None:
             if len(distinct) != 2:

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.blocks import missing, silent_votes
-from linmax.data.labels import label_array
-from linmax.data.matching import near_misses, written
+from linmax.data.names import label_array, missing, near_misses, silent_votes, written
 from linmax.data.score_columns import rated_columns
 from linmax.io.options import Refusals
 from linmax.io.reader import ReadTable, read_table

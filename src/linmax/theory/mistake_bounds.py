@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from linmax.core.contract import Rule
 from linmax.data.experts import Experts
-from linmax.data.labels import label_array, unique_labels
+from linmax.data.names import distinct_labels, label_array
 from linmax.engine.notation import Learner, as_learner
 from linmax.techniques.exploring import Explored
 from linmax.techniques.recycling import Recycled
@@ -167,7 +167,7 @@ def rows_of(instances: Any, labels: Sequence[Any], report: Callable[[str, float]
         raise ValueError(f"labels must be one per trial: got shape {names.shape} for {size} instances")
     if size == 0:
         raise ValueError("instances must not be empty; pass at least one trial")
-    distinct, inverse = unique_labels(names)
+    distinct, inverse = distinct_labels(names)
     if not isinstance(instances, Experts):
         return _two_class_rows(instances, distinct, inverse), names
     classes = _class_order(instances, distinct)

@@ -15,7 +15,7 @@ import numpy as np
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import cut
 from linmax.data.experts import Experts
-from linmax.data.labels import distinct_labels
+from linmax.data.names import distinct_labels
 from linmax.learners.votes.pool import RATE
 from linmax.util.checks import whole
 

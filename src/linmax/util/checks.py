@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +24,7 @@ __all__ = [
     "one_of",
     "positive",
     "refuse_masked",
+    "warn",
     "whole",
 ]
 
@@ -117,6 +120,14 @@ def refuse_masked(name: str, block: Any) -> None:
         masked_at = next((t for t, value in enumerate(block) if value is np.ma.masked), None)
         if masked_at is not None:
             raise ValueError(f"{name}: the value at {masked_at} is masked; fill or drop it")
+
+
+def warn(message: str) -> None:
+    """Warn at the line of the user that led here: the first outside the library."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "linmax":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 @contextmanager

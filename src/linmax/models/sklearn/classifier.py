@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from linmax.core.contract import KNOWN
 from linmax.data.experts import Experts, experts
-from linmax.data.labels import no_label, refuse_wide
+from linmax.data.names import no_label, refuse_wide
 from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner

@@ -9,15 +9,16 @@ import pandas as pd
 import pytest
 
 import linmax
+from linmax.data.names import distinct_names
 
 
 def test_text_for_numbers_is_matched_with_a_word_about_it() -> None:
     votes, labels = [["1", "0"], ["0", "1"], ["1", None]], [1, 0, 1]
     fusion = linmax.VoteFusion("perceptron")
-    with pytest.warns(UserWarning, match="votes: '0' is taken for the label 0, and so for 1 more"):
+    with pytest.warns(UserWarning, match="'0' is taken for the class 0, and so for 1 more"):
         fusion.fit(votes, labels)
     assert fusion.classes_.tolist() == [0, 1]
-    with pytest.warns(UserWarning, match="is taken for the label"):
+    with pytest.warns(UserWarning, match="is taken for the class"):
         assert fusion.predict(votes).tolist() == [1, 0, 1]
     same = linmax.VoteFusion("perceptron").fit([[1, 0], [0, 1], [1, None]], labels)
     assert fusion.weights() == same.weights()
@@ -28,7 +29,7 @@ def test_whole_numbers_with_gaps_as_pandas_writes_them(tmp_path) -> None:
     frame.to_csv(tmp_path / "votes.csv", index=False)  # 1.0, 2.0 in column a
     text = pd.read_csv(tmp_path / "votes.csv", dtype=str)
     assert "1.0" in text["a"].tolist()
-    with pytest.warns(UserWarning, match="'1.0' is taken for the label '1'"):
+    with pytest.warns(UserWarning, match="'1.0' is taken for the class '1'"):
         fusion = linmax.VoteFusion("perceptron").fit(text, ["1", "1", "2"])
     assert fusion.classes_.tolist() == ["1", "2"]
     numbers = linmax.VoteFusion("perceptron").fit(frame, [1, 1, 2])  # 1.0 is 1
@@ -45,7 +46,9 @@ def test_votes_and_labels_of_two_kinds_are_refused() -> None:
 def test_probabilities_are_refused_with_the_right_call() -> None:
     random = np.random.default_rng(0)
     chances, labels = random.random((30, 3)), random.integers(0, 2, 30)
-    with pytest.raises(ValueError, match=r"is never a label. Probabilities .*np.stack\(\[1 - p, p\], axis=2\)"):
+    with pytest.raises(
+        ValueError, match=r"is not a label; probabilities .* numbers such as np.stack\(\[1 - p, p\], axis=2\)"
+    ):
         linmax.VoteFusion().fit(chances, labels)
     fusion = linmax.VoteFusion("perceptron").fit(np.stack([1 - chances, chances], axis=2), labels)
     assert len(fusion.voters_) == 3
@@ -55,7 +58,7 @@ def test_probabilities_are_refused_with_the_right_call() -> None:
 
 def test_no_vote_is_asked_about() -> None:
     votes, labels = [[0, -1], [1, 1]], [0, 1]
-    with pytest.raises(ValueError, match="votes: -1 is never a label; pass abstain=-1"):
+    with pytest.raises(ValueError, match="votes: -1 at trial 0, .* is not a label; .*pass None or abstain=-1"):
         linmax.VoteFusion("perceptron").fit(votes, labels)
     fusion = linmax.VoteFusion("perceptron", abstain=-1).fit(votes, labels)
     assert fusion.classes_.tolist() == [0, 1]
@@ -105,14 +108,14 @@ def test_an_id_that_counts_from_0_is_no_voter_either() -> None:
 def test_what_is_refused_in_learning_is_refused_in_prediction() -> None:
     votes, labels = plain()
     fusion = linmax.VoteFusion("perceptron").fit(votes, labels)
-    with pytest.raises(ValueError, match="0.25 at trial 0, voter 0, is never a label"):
+    with pytest.raises(ValueError, match="0.25 at trial 0, voter 0 is not a label"):
         fusion.predict([[0.25, 0.5, 0.75]])
-    with pytest.raises(ValueError, match="votes: -1 is never a label; pass abstain=-1"):
+    with pytest.raises(ValueError, match="votes: -1 at trial 0, .* is not a label; .*pass None or abstain=-1"):
         fusion.predict_proba([[-1, 0, 1]])
     with pytest.raises(ValueError, match="votes are text, such as 'cat'"):
         fusion.predict([["cat", "cat", "dog"]])
     text = linmax.VoteFusion("perceptron").fit(votes.astype(str), labels.astype(str))
-    with pytest.raises(ValueError, match="votes: '-1' is never a label; pass abstain='-1'"):
+    with pytest.raises(ValueError, match="votes: '-1' at trial .* is not a label; .*pass None or abstain='-1'"):
         text.predict([["-1", "0", "1"]])
     assert text.predict([["3", "3", "3"]]).tolist() == ["3"]  # a class that may be new
 
@@ -120,7 +123,7 @@ def test_what_is_refused_in_learning_is_refused_in_prediction() -> None:
 def test_no_vote_is_asked_about_in_text() -> None:
     votes, labels = plain()
     for y in (labels.astype(str), labels, None):
-        with pytest.raises(ValueError, match="votes: '-1' is never a label; pass abstain='-1'"):
+        with pytest.raises(ValueError, match="votes: '-1' at trial .* is not a label; .*pass None or abstain='-1'"):
             linmax.VoteFusion("perceptron").fit(np.where(votes == 2, -1, votes).astype(str), y)
 
 
@@ -136,7 +139,7 @@ def test_classes_are_written_as_labels_are() -> None:
 
 def test_spaces_around_a_class_are_not_meant() -> None:
     rows, labels = [["yes ", "no"], ["no", " no"], ["yes", ""]], ["yes", "no", "  "]
-    with pytest.warns(UserWarning, match="votes: ' no' is taken for the label 'no', and so for 1 more"):
+    with pytest.warns(UserWarning, match="' no' is taken for the class 'no', and so for 1 more"):
         fusion = linmax.VoteFusion("perceptron").fit(rows, labels)
     assert fusion.classes_.tolist() == ["no", "yes"]
     assert fusion.report().online.trials == 2  # the third has no label, and its second voter abstains
@@ -163,7 +166,7 @@ def test_held_out_labels_are_matched_too() -> None:
 
 def test_what_is_no_class_at_all_is_refused_by_name() -> None:
     fusion = linmax.VoteFusion("perceptron").fit({"ann": ["x", "y"], "bob": ["x", "x"]}, ["x", "y"])
-    with pytest.raises(TypeError, match="votes: {'x'} at trial 0, voter 'bob', is not hashable; a vote is one class"):
+    with pytest.raises(TypeError, match="votes: {'x'} at trial 0, voter 'bob' is not hashable; use one class"):
         fusion.partial_fit({"ann": ["x"], "bob": [{"x"}]}, ["x"])
     with pytest.raises(TypeError, match=r"this takes one trial; 'ann' has \['x', 'y'\] instead of one vote"):
         fusion.wants_label({"ann": ["x", "y"]})
@@ -189,3 +192,31 @@ def test_votes_that_are_a_label_but_for_case_or_punctuation_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         linmax.VoteFusion("perceptron").fit({"ann": ["a", "A"] * 15, "bob": ["a", "Z"] * 15}, ["a", "A"] * 15)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([[3, -1], [7, 3]]),
+        np.array([5, 5, 5], np.uint8),
+        np.array([[1, 2, 3], [3, 2, 1]], np.int16)[:, ::-1],
+        np.array([0, 10**9]),
+        np.array([2**63 + 1, 2**63], np.uint64),
+        np.array([2**63 - 1, 2**63 - 3]),
+        np.array([-(2**63), -(2**63) + 3]),
+        np.array([-(2**63), 2**63 - 1]),
+        np.array([True, False, True]),
+        np.array([1.5, -0.0, 1.5]),
+        np.array(["b", "a", "b"]),
+        np.array(["b", "a", "b"], dtype=object),
+        np.zeros((0, 3), np.int64),
+    ],
+    ids=str,
+)
+def test_distinct_names_are_those_of_numpy(array: np.ndarray) -> None:
+    names, codes = distinct_names(array)
+    expected, inverse = np.unique(array, return_inverse=True)
+    assert names == expected.tolist()
+    np.testing.assert_array_equal(codes, inverse.reshape(array.shape))
+    assert [type(name) for name in names] == [type(name) for name in expected.tolist()]
