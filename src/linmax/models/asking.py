@@ -28,7 +28,6 @@ from numba import types
 
 from linmax.core.contract import KNOWN, Indices, Instances, Labels, LabelTable, Matrix, Vector
 from linmax.data.arrays import Layout, no_instances, repeated
-from linmax.data.experts import Experts, experts
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.record import latest
 from linmax.jit.compiling import kernel
@@ -86,6 +85,7 @@ HALVINGS = 25  # of the range of their logarithms
 WORTH = 2.5  # tolerances that a call should gain
 
 Rows = tuple[np.ndarray, np.ndarray]  # votes by class number, -1 for none, and labels
+Answering = tuple[np.ndarray, Model, Instances]  # trials, the model that answers them, and they as it takes them
 
 
 # -- checked arguments --------------------------------------------------------------------------------------------
@@ -387,11 +387,11 @@ class Fitter:
 
     def __call__(self, votes: np.ndarray, labels: np.ndarray) -> PanelFit:
         """Fit a model to these trials."""
-        instances = _experts(votes, self.classes, self.thresholds)
-        model = Model(self.learner, instances.layout, self.classes, self.settings).follow()
-        names = np.array([self.classes[place] for place in labels.tolist()], dtype=object)
-        wrong = model.run(instances, names).wrong
-        return PanelFit(model, ~wrong, model.own_probabilities(latest(model.record)[0]))
+        layout = Layout(votes.shape[1], 0, 0, 0, 1.0 if self.thresholds else 0.0)
+        model = Model(self.learner, layout, self.classes, self.settings).follow()
+        labels = labels.astype(np.int32)
+        right = model.play(_instances(model, votes), labels).predictions == labels
+        return PanelFit(model, right, model.own_probabilities(latest(model.record)[0]))
 
 
 def panel_of(fit: Fitter, rows: Rows, order: np.ndarray, costs: np.ndarray, names: Sequence[Any]) -> VoterPanels:
@@ -567,20 +567,22 @@ class Few:
         last = np.where(own.any(axis=1), own.shape[1] - own[:, ::-1].argmax(axis=1), 1)
         return np.array([bisect_left(self.sizes, size) for size in last.tolist()], np.int64)
 
-    def instances(self, votes: np.ndarray, step: int) -> Experts:
-        """Rows of votes of all voters, as one of the models takes them."""
-        model = self.models[step]
-        return _experts(votes[:, self.columns(step)], model.classes, bool(model.layout.constant))
+    def parts(self, trials: np.ndarray, votes: np.ndarray, asked: np.ndarray) -> Iterator[Answering]:
+        """Yield these of the trials, the model that answers them, and their votes as it takes them."""
+        steps = self.steps(asked[trials])
+        for step in np.unique(steps).tolist():
+            found = trials[steps == step]
+            yield found, self.models[step], self.instances(votes[found], step)
 
-    def instance(self, votes: np.ndarray, step: int) -> Instances:
-        """Return one row of votes as one of the models takes it."""
-        return _instances(self.models[step], votes[None, self.columns(step)])
+    def instances(self, votes: np.ndarray, step: int) -> Instances:
+        """Return rows of votes of all voters as one of the models takes them."""
+        return _instances(self.models[step], votes[:, self.columns(step)])
 
     def learn(self, votes: np.ndarray, asked: np.ndarray, label: int) -> int:
         """Learn from one trial, as far as its voters were asked; returns the class that was predicted, as a place."""
         last = int(self.steps(asked[None])[0])
         for step, model in enumerate(self.models[: last + 1]):
-            predicted = int(model.play(self.instance(votes, step), np.array([label], np.int32)).predictions[0])
+            predicted = int(model.play(self.instances(votes[None], step), np.array([label], np.int32)).predictions[0])
         return predicted
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -625,11 +627,6 @@ def _instances(model: Model, votes: np.ndarray) -> Instances:
     return no_instances(len(votes))._replace(
         votes=np.ascontiguousarray(votes, np.int32), signs=np.ones(layout.voters), constant=layout.constant
     )
-
-
-def _experts(votes: np.ndarray, names: Sequence[Any], thresholds: bool) -> Experts:
-    given = experts(votes.astype(np.int32), classes=range(len(names)), abstain=-1, thresholds=thresholds)
-    return replace(given, names=tuple(names))
 
 
 # -- whether the answer is settled --------------------------------------------------------------------------------
@@ -820,19 +817,33 @@ class Asking:
             few.rise(risen)
         return few
 
-    def for_few(self, jury: AskingModel, asked: np.ndarray) -> Few | None:
-        """Return the few if a trial in which exactly these voters were asked is for them to learn."""
+    def answering(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray) -> tuple[Model, Instances] | None:
+        """Return the model of the few that answers one trial, and the trial as it takes it; None: the model of all."""
+        few = None if self.choice is None or asked.all() else self.current(jury)
+        if few is None or not few.asked(asked[None])[0]:
+            return None
+        return next(few.parts(np.zeros(1, np.int64), votes[None], asked[None]))[1:]
+
+    def learn_few(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray, label: int) -> tuple[int, int] | None:
+        """Learn one trial with the few, the label coded as in `Model.play`; return the classes predicted and learned.
+
+        None, and nothing is learned, if the trial is for the model of all.
+        """
         if self.choice is None or asked.all() or asked[len(jury.voters) :].any():
             return None
-        self.few = self.current(jury)
-        return self.few if self.few is not None and self.few.asked(asked[None])[0] else None
-
-    def learn_few(self, few: Few, votes: np.ndarray, asked: np.ndarray, label: int) -> int:
-        """Learn from one trial `for_few`, by the model's numbers; returns the class that was predicted."""
+        self.few = few = self.current(jury)
+        if few is None or not few.asked(asked[None])[0]:
+            return None
+        if label < 0:
+            _, model, instances = next(few.parts(np.zeros(1, np.int64), votes[None], asked[None]))
+            other = model.other_than(-2 - label, instances, self.recent.trials)
+            if other is None:
+                return None
+            label = other
         self._current = None
         self.of_few += 1
         self.recent.note(votes, asked, label)
-        return few.learn(votes, asked, label)
+        return few.learn(votes, asked, label), label
 
     def learn_all(self, votes: np.ndarray, asked: np.ndarray, labels: np.ndarray) -> None:
         """Keep trials, by the model's numbers, that the model of all has learned."""

@@ -229,7 +229,7 @@ class Tally:
         Voters may have joined at the right. On held-out trials, from which nobody learns, ``leaders`` are the best
         voters so far and recently throughout. ``soft`` marks where soft voting was right, where there are scores.
         """
-        self._widen(votes.shape[1])
+        self.widen(votes.shape[1])
         table = np.zeros((len(labels), FIRST_VOTER + votes.shape[1]), np.uint8)
         table[:, FUSION], table[:, PLURALITY] = right, plurality(votes, k) == labels
         table[:, FIRST_VOTER:] = votes == labels[:, None]
@@ -240,7 +240,8 @@ class Tally:
             answered[SOFT] += len(labels)
         count_trials(self._counted, table, FREE if leaders is None else np.array(leaders))
 
-    def _widen(self, voters: int) -> None:
+    def widen(self, voters: int) -> None:
+        """Make room for voters that have joined at the right."""
         numbers, counts, times, curves, recent = self._counted
         new = FIRST_VOTER + voters - counts.shape[1]
         if new:

@@ -1,24 +1,24 @@
 """`VoteFusion`: online fusion of votes or scores.
 
-A row of votes takes this path: `VoteFusion.partial_fit` -> `FusionState.learn_row` (one plain row of known voters and
-classes: a dict lookup for each vote) or `VoteFusion._learn` (anything else: `read_ballots`, spelling matched, voters in
-their columns, `make_batch`) -> `Model.play` -> the engine. `FusionState` is what has been learned.
+A row of votes takes this path: `VoteFusion.partial_fit` -> `RowReader.read` (one plain row of known voters and classes:
+a dict lookup for each vote) or `VoteFusion._learn` (anything else: `read_ballots`, spelling matched, voters in their
+columns) -> `FusionState.advance` -> `Model.play` -> the engine. `FusionState` is what has been learned.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from itertools import pairwise
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
 from linmax.core.contract import KNOWN, Instances
-from linmax.data.arrays import no_instances
+from linmax.data.arrays import Layout, no_instances
 from linmax.data.experts import Experts, experts, experts_of
 from linmax.data.names import (
     ROWS_OF_IDS,
@@ -36,11 +36,12 @@ from linmax.data.names import (
 from linmax.data.normalization import Normalizer, log_shares, soft_votes
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, encode_votes, in_classes, read_ballots
-from linmax.engine.engine import Engine, settings_of
+from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.asking import (
     EXPLORE,
     TOLERANCE,
+    Answering,
     Asking,
     Choice,
     Few,
@@ -71,51 +72,43 @@ from linmax.util import files
 from linmax.util.checks import at_least, fraction, one_of
 from linmax.util.names import apart
 
-__all__ = ["FUSION_KIND", "FusionState", "VoteBatch", "VoteFusion", "fusion_from", "fusion_state", "side_columns"]
+__all__ = ["FUSION_KIND", "FusionState", "VoteBatch", "VoteFusion", "side_columns"]
 
 FUSION_KIND = "vote fusion"
 SEVERAL = (list, np.ndarray)  # types of several votes
-ONE_TRIAL = np.zeros(1, np.int64)
 THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
-F = TypeVar("F")
 
-Part = tuple[np.ndarray, Model, Instances]  # trials, the model that scores them, and the trials as it takes them
+Parts = Iterable[Answering]
+Labels = tuple[Sequence[Any], np.ndarray]  # distinct ones; for each trial the place of its label, as in `Model.play`
 
 
 # -- trials as users give them ------------------------------------------------------------------------------------
 
 
-class Options(Protocol):
-    """The parameters of a `VoteFusion` that matter for reading votes."""
-
-    abstain: Any
-    thresholds: bool
-    by: Any
-
-
 @dataclass(frozen=True)
 class VoteBatch:
-    """Trials of the voters, and their votes: places in ``names``, -1 for an abstention or a voter not asked.
+    """Trials of the voters: votes as places in ``names``, -1 for an abstention or a voter that was not queried.
 
-    ``places`` are the values of the side columns, as `Sides.places` gives them.
+    ``places`` are the values of the side columns, as `Sides.places` gives them. The names of trials that were read by a
+    `RowReader` are the list of the model's classes itself.
     """
 
-    instances: Experts
-    said: np.ndarray
-    names: tuple[Any, ...]
-    places: np.ndarray
+    codes: np.ndarray
+    names: Sequence[Any]
     asked: np.ndarray  # bool (trials, voters)
+    places: np.ndarray
+    scores: np.ndarray | None = None  # of raters, under each normalization
     soft: np.ndarray | None = None  # scores only: the answer of soft voting, as places in ``names``
     logs: np.ndarray | None = None  # (trials, raters, classes) logarithms of scores, as shares
 
     def __len__(self) -> int:
-        return len(self.said)
+        return len(self.codes)
 
     def __getitem__(self, trials: slice | np.ndarray) -> VoteBatch:
-        soft, logs = (None if block is None else block[trials] for block in (self.soft, self.logs))
-        asked = self.asked[trials]
-        return VoteBatch(self.instances[trials], self.said[trials], self.names, self.places[trials], asked, soft, logs)
+        scores, soft, logs = (None if b is None else b[trials] for b in (self.scores, self.soft, self.logs))
+        codes, asked, places = self.codes[trials], self.asked[trials], self.places[trials]
+        return VoteBatch(codes, self.names, asked, places, scores, soft, logs)
 
 
 def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
@@ -128,22 +121,6 @@ def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
     for t, weight in enumerate(weights.tolist()):
         at_least(f"sample_weight of trial {t}", weight, 0.0, "0, which leaves it out")
     return weights.astype(float)
-
-
-def one_weight(sample_weight: Any) -> np.ndarray | None:
-    """Return the positive weight of the only trial, or None for anything else."""
-    if not isinstance(sample_weight, SEVERAL) or len(sample_weight) != 1:
-        return None
-    weight = sample_weight[0].item() if isinstance(sample_weight, np.ndarray) else sample_weight[0]
-    plain = type(weight) in (float, int) and 0.0 < weight < np.inf
-    return np.array([weight], float) if plain else None
-
-
-def one_mark(wrong: Any) -> bool | None:
-    """Return whether the only label is wrong, or None for anything but one truth value."""
-    if not isinstance(wrong, SEVERAL) or len(wrong) != 1 or not isinstance(wrong[0], (bool, np.bool_)):
-        return None
-    return bool(wrong[0])
 
 
 def labels_given(y: Any, count: int) -> np.ndarray:
@@ -160,58 +137,6 @@ def _respelled(labels: np.ndarray, known: Iterable[Any]) -> np.ndarray:
     return np.array([found.get(label, label) for label in labels.tolist()], dtype=object) if found else labels
 
 
-def joined(state: FusionState | None, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
-    """Return all voters, those of ``ballots`` included, and whether they go by name."""
-    if state is None:
-        return ballots.voters(None, False), ballots.names is not None
-    if ballots.scored != (state.normalizer is not None):
-        fitted, given = ("scores", "votes") if state.normalizer is not None else ("votes", "scores")
-        raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given}")
-    # Voters without names have numbers, and votes may use these as names.
-    by_name = state.named or (ballots.names is not None and set(ballots.names).issubset(state.voters))
-    return ballots.voters(state.voters, by_name), by_name
-
-
-def make_batch(
-    options: Options,
-    ballots: Ballots,
-    voters: tuple[str, ...],
-    by_name: bool,
-    fixed: tuple[Any, ...] | None,
-    normalizer: Normalizer | None,
-    sides: Sides,
-) -> VoteBatch:
-    """Return the trials with a column for each voter and numbers for classes."""
-    table, asked = ballots.aligned(voters, by_name)
-    places = sides.places(read_sides(sides.names, ballots.sides), len(table))
-    if normalizer is None:
-        codes, names = in_classes(table, ballots.named, fixed, voters)
-        instances = experts_of(codes, names, voters, fixed is not None, options.thresholds)
-        return VoteBatch(instances, codes, names, places, asked)
-    if fixed is None or table.shape[2] != len(fixed):
-        raise ValueError(
-            f"scores rate {table.shape[2]} classes, but there are {len(fixed or ())}: {list(fixed or ())!r}"
-        )
-    instances = experts(scores=normalizer.apply(table), classes=fixed, thresholds=options.thresholds)
-    said = np.where(np.ptp(table, axis=2) > 0.0, table.argmax(axis=2), -1)
-    shared = soft_votes(table).argmax(axis=1)
-    return VoteBatch(instances, said, fixed, places, asked, shared, log_shares(table))
-
-
-def later(options: Options, state: FusionState, votes: Any) -> VoteBatch:
-    """Return trials of voters that are all known; votes for unknown classes are abstentions to the model."""
-    ballots = read_ballots(votes, side_columns(options.by))
-    ballots = ballots.matched(state.model.classes, options.abstain, learning=False)
-    voters, by_name = joined(state, ballots)
-    if len(voters) > len(state.voters):
-        if by_name:
-            raise ValueError(
-                f"votes: {voters[len(state.voters)]!r} is not a known voter; partial_fit with it, or drop it"
-            )
-        raise ValueError(f"votes have {len(voters)} columns, but {len(state.voters)} voters are known; drop the others")
-    return make_batch(options, ballots, voters, by_name, state.fixed, state.normalizer, state.sides)
-
-
 def side_columns(by: Any) -> tuple[str | int, ...]:
     """Return the side columns as given: one or several names or places."""
     columns = () if by is None else (by,) if isinstance(by, (str, int, np.integer)) else tuple(by)
@@ -221,27 +146,6 @@ def side_columns(by: Any) -> tuple[str | int, ...]:
     if len(set(columns)) < len(columns):
         raise ValueError(f"by names a column twice: {', '.join(map(repr, columns))}; drop one")
     return columns
-
-
-def one_row(instance: Any, state: FusionState, by: Any) -> Ballots:
-    """Return one instance as a table of one row."""
-    if hasattr(instance, "columns"):
-        rows = instance
-    elif hasattr(instance, "to_dict") and hasattr(instance, "index"):  # a row of a DataFrame
-        rows = {name: [vote] for name, vote in instance.to_dict().items()} if state.named else [instance.tolist()]
-    elif isinstance(instance, Mapping):
-        rows = {name: [vote] for name, vote in instance.items()}
-        several = next((n for n, v in instance.items() if state.normalizer is None and isinstance(v, SEVERAL)), None)
-        if several is not None:
-            raise TypeError(f"this takes one trial; {several!r} has {instance[several]!r} instead of one vote")
-    else:
-        wanted = 1 if state.normalizer is None else 2
-        rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
-        rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
-    ballots = read_ballots(rows, side_columns(by))
-    if len(ballots) != 1:
-        raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
-    return ballots
 
 
 def in_order(names: Iterable[Any]) -> list[Any]:
@@ -262,77 +166,62 @@ class RowReader:
     def __init__(self, state: FusionState) -> None:
         model, sides = state.model, state.sides
         self.classes, self.layout, self.values = model.classes, model.layout, sides.values
-        self.names = Names(model.classes)
-        self.named, self.voters = state.named, Names(state.voters)
-        sorted_classes = state.classes
-        self.order = np.array([*map(sorted_classes.index, model.classes), -1], np.int32)  # the last is an abstention
-        self.sides = sides
-        self.side_values = [
-            {None: -1} | {value: place for place, (of, value) in enumerate(sides.values) if of == column}
-            for column in range(len(sides.names))
-        ]
-        signs = sides.signs if sides.names else np.ones(model.layout.voters)
-        self.empty = no_instances(1)._replace(signs=signs, constant=model.layout.constant)
+        self.labels, self.known = Names(model.classes), int(model.engine.state.shape[KNOWN])
+        self.named, self.scored = state.named, state.normalizer is not None
+        self.voters, self.count = Names(state.voters), len(state.voters)
+        self.whole = model.layout.voters == (len(sides.columns) or self.count)  # voters may join that few learn from
+        self.sides = {
+            name: {None: -1} | {value: place for place, (of, value) in enumerate(sides.values) if of == column}
+            for column, name in enumerate(sides.names)
+        }
 
     def fits(self, state: FusionState) -> bool:
         """Return whether voters, classes and side values are still the same."""
         model = state.model
-        return self.classes is model.classes and self.layout is model.layout and self.values is state.sides.values
+        same = self.classes is model.classes and self.layout is model.layout and self.values is state.sides.values
+        return same and self.known == int(model.engine.state.shape[KNOWN]) and self.count == len(state.voters)
 
     def label(self, y: Any) -> int | None:
-        """Return the number of the only label, -1 if there is none yet, or None for anything else."""
+        """Return the number of the only label, -1 if there is none yet, or None unless it may be predicted."""
         if y is None:
             return -1
         if not isinstance(y, (list, tuple, np.ndarray)) or len(y) != 1:
             return None
         try:
-            return self.names.code(y[0].item() if isinstance(y[0], np.generic) else y[0])
+            place = self.labels.code(y[0].item() if isinstance(y[0], np.generic) else y[0])
         except (KeyError, TypeError):
             return None
+        return place if place < self.known else None
 
-    def read(self, votes: Any) -> Row | None:
+    def read(self, votes: Any) -> VoteBatch | None:
         """Return one plain row, or None for anything else."""
+        if self.scored or not self.whole:
+            return None
+        if isinstance(votes, dict):
+            several = not all(isinstance(column, SEVERAL) and len(column) == 1 for column in votes.values())
+            return None if several or not self.named else self.row({name: column[0] for name, column in votes.items()})
+        if self.named or self.sides or not isinstance(votes, (list, np.ndarray)) or len(votes) != 1:
+            return None
+        cells = votes[0].tolist() if isinstance(votes[0], np.ndarray) else votes[0]
+        if not isinstance(cells, (list, tuple)) or len(cells) != self.count:
+            return None
+        return self.row(dict(zip(self.voters.names, cells, strict=True)))
+
+    def row(self, cells: dict[str, Any]) -> VoteBatch | None:
+        """Return the trial with one vote of each voter that was queried, and the values of the side columns."""
+        codes = np.full((1, self.count), -1, np.int32)
+        asked = np.zeros(codes.shape, bool)
         try:
-            if isinstance(votes, dict):
-                return self._read_named(votes) if self.named else None
-            if self.named or self.sides.names or not isinstance(votes, (list, np.ndarray)) or len(votes) != 1:
-                return None
-            row = votes[0].tolist() if isinstance(votes[0], np.ndarray) else votes[0]
-            if not isinstance(row, (list, tuple)) or len(row) != len(self.voters):
-                return None
-            codes = self.names.encode(row)[None]
-            return Row(codes, np.ones(codes.shape, bool), None, self.empty._replace(votes=codes))
+            places = [of[cells.pop(name)] for name, of in self.sides.items()]
+            if cells:
+                columns = self.voters.encode(cells)
+                codes[0, columns] = votes = self.labels.encode(cells.values())
+                asked[0, columns] = True
+                if votes.max() >= self.known:
+                    return None
         except (KeyError, TypeError):  # a new voter, class or value; nan; or something that is not hashable
             return None
-
-    def _read_named(self, votes: dict[Any, Any]) -> Row | None:
-        """Read one vote of each voter that was asked."""
-        for column in votes.values():
-            if not isinstance(column, SEVERAL) or len(column) != 1:
-                return None
-        places = None
-        if self.sides.names:
-            values = [votes[name][0] for name in self.sides.names]
-            places = np.array([[of[value] for of, value in zip(self.side_values, values, strict=True)]], np.int64)
-            votes = {name: column for name, column in votes.items() if name not in self.sides.names}
-        codes = np.full((1, len(self.voters)), -1, np.int32)
-        asked = np.zeros(codes.shape, bool)
-        if votes:
-            columns = self.voters.encode(votes)
-            codes[0, columns] = self.names.encode([column[0] for column in votes.values()])
-            asked[0, columns] = True
-        laid_out = codes if places is None else self.sides.laid_out_votes(codes, places)
-        return Row(codes, asked, places, self.empty._replace(votes=laid_out))
-
-
-@dataclass(frozen=True)
-class Row:
-    """One trial of known voters: class numbers, which voters were asked, side values, and the trial for the model."""
-
-    codes: np.ndarray
-    asked: np.ndarray
-    places: np.ndarray | None
-    instances: Instances
+        return VoteBatch(codes, self.classes, asked, np.array([places], np.int64))
 
 
 # -- what has been learned ----------------------------------------------------------------------------------------
@@ -353,18 +242,13 @@ class FusionState:
     logit: LogitRival = field(default_factory=LogitRival)
     ids: IdWatch = field(default_factory=IdWatch)
     _reader: RowReader | None = field(default=None, init=False)
-    _widened: Engine | None = field(default=None, init=False)  # until something is learned
+    _order: tuple[list[Any], np.ndarray] | None = field(default=None, init=False)  # of these classes
 
     # -- files ----------------------------------------------------------------------------------------------------
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return everything as plain data and arrays."""
-        return self._described(*self.model.state())
-
-    def _described(
-        self, header: dict[str, Any], state: dict[str, np.ndarray]
-    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Add what is not in the state of the model."""
+    def parts(self, packed: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as plain data and arrays; if ``packed``, with a user's own rules as pickles hold them."""
+        header, state = self.model.packed() if packed else self.model.state()
         described, asking = self.asking.state()
         blocks = {
             "model": state,
@@ -382,12 +266,13 @@ class FusionState:
             **self.sides.description,
             **described,
         }
-        return description, {f"{block}.{name}": a for block, arrays in blocks.items() for name, a in arrays.items()}
+        arrays = {f"{block}.{name}": array for block, arrays in blocks.items() for name, array in arrays.items()}
+        return _with_labels(description, files.plain), arrays
 
     @classmethod
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FusionState:
         """Return the state that `parts` described."""
-        blocks, kinds = apart(arrays), description["kinds"]
+        description, blocks, kinds = _with_labels(description, files.named), apart(arrays), description["kinds"]
         return cls(
             Model.from_state(description["model"], blocks["model"]),
             None if description["fixed"] is None else tuple(description["fixed"]),
@@ -400,12 +285,82 @@ class FusionState:
             LogitRival(KeptTrials.restored(blocks["logit"])),
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        description, arrays = self._described(*self.model.packed())
-        return {"description": description, "arrays": {name: array.copy() for name, array in arrays.items()}}
+    def __reduce__(self) -> Any:
+        description, arrays = self.parts(packed=True)
+        return FusionState.restored, (description, {name: array.copy() for name, array in arrays.items()})
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ = FusionState.restored(state["description"], state["arrays"]).__dict__
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    @property
+    def reader(self) -> RowReader:
+        """Reader of single rows, up to date."""
+        if self._reader is None or not self._reader.fits(self):
+            self._reader = RowReader(self)
+        return self._reader
+
+    def joined(self, ballots: Ballots) -> tuple[tuple[str, ...], bool]:
+        """Return all voters, those of ``ballots`` included, and whether they go by name."""
+        if ballots.scored != (self.normalizer is not None):
+            fitted, given = ("scores", "votes") if self.normalizer is not None else ("votes", "scores")
+            raise ValueError(f"this VoteFusion was fitted to {fitted}, got {given}")
+        # Voters without names have numbers, and votes may use these as names.
+        by_name = self.named or (ballots.names is not None and set(ballots.names).issubset(self.voters))
+        return ballots.voters(self.voters, by_name), by_name
+
+    def batch(self, ballots: Ballots, voters: tuple[str, ...], by_name: bool) -> VoteBatch:
+        """Return the trials with a column for each voter and numbers for classes."""
+        table, asked = ballots.aligned(voters, by_name)
+        places = self.sides.places(read_sides(self.sides.names, ballots.sides), len(table))
+        if self.normalizer is None:
+            codes, names = in_classes(table, ballots.named, self.fixed, voters)
+            return VoteBatch(codes, names, asked, places)
+        fixed = self.fixed or ()
+        if table.shape[2] != len(fixed):
+            raise ValueError(f"scores rate {table.shape[2]} classes, but there are {len(fixed)}: {list(fixed)!r}")
+        codes, soft = np.where(np.ptp(table, axis=2) > 0.0, table.argmax(axis=2), -1), soft_votes(table).argmax(axis=1)
+        return VoteBatch(codes, fixed, asked, places, self.normalizer.apply(table), soft, log_shares(table))
+
+    def later(self, ballots: Ballots, abstain: Any) -> VoteBatch:
+        """Return trials of voters that are all known; votes for unknown classes are abstentions to the model."""
+        ballots = ballots.matched(self.model.classes, abstain, learning=False)
+        voters, by_name = self.joined(ballots)
+        known = len(self.voters)
+        if len(voters) > known and by_name:
+            raise ValueError(f"votes: {voters[known]!r} is not a known voter; partial_fit with it, or drop it")
+        if len(voters) > known:
+            raise ValueError(f"votes have {len(voters)} columns, but {known} voters are known; drop the others")
+        return self.batch(ballots, voters, by_name)
+
+    def one_row(self, instance: Any, by: Any) -> Ballots:
+        """Return one instance as a table of one row."""
+        if hasattr(instance, "columns"):
+            rows = instance
+        elif hasattr(instance, "to_dict") and hasattr(instance, "index"):  # a row of a DataFrame
+            rows = {name: [vote] for name, vote in instance.to_dict().items()} if self.named else [instance.tolist()]
+        elif isinstance(instance, Mapping):
+            rows = {name: [vote] for name, vote in instance.items()}
+            several = next((n for n, v in instance.items() if self.normalizer is None and isinstance(v, SEVERAL)), None)
+            if several is not None:
+                raise TypeError(f"this takes one trial; {several!r} has {instance[several]!r} instead of one vote")
+        else:
+            wanted = 1 if self.normalizer is None else 2
+            rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
+            rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
+        ballots = read_ballots(rows, side_columns(by))
+        if len(ballots) != 1:
+            raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
+        return ballots
+
+    def question_of(self, votes: Mapping[Any, Any], abstain: Any) -> VoteBatch:
+        """Return the votes so far as a trial in which voters not yet queried abstain."""
+        cast = {str(name): vote for name, vote in votes.items()}
+        cells = dict.fromkeys([*self.sides.names, *self.voters]) | cast
+        row = self.reader.row(dict(cells)) if abstain is None else None
+        if row is not None:
+            return row
+        sides = tuple([cells[name]] for name in self.sides.names)
+        codes, named, _ = encode_votes(label_array([cells[name] for name in self.voters])[None], self.voters)
+        return self.later(Ballots(codes, named, self.voters if self.named else None, sides), abstain)
 
     # -- voters and their weights ---------------------------------------------------------------------------------
 
@@ -429,29 +384,30 @@ class FusionState:
         """The voters that are asked one by one where some accuracy may be given up."""
         return self.asking.current(self)
 
-    def unit(self, model: Model | None = None) -> tuple[float, float]:
+    def unit(self, model: Model) -> tuple[float, float]:
         """Return the total weight of the voters, and the ratio of the model's scores to w.x.
 
         The engine gives scores up to one positive factor, which shows when the voter of the largest weight votes alone.
-        For a learner that only resembles w.x, such as a mixture, the ratio is 1. ``model`` may be one of the `Few`.
+        For a learner that only resembles w.x, such as a mixture, the ratio is 1. The model may be one of the `Few`.
         """
-        own = self.model if model is None else model
-        weights, k = own.weights.arrays, len(own.classes)
+        few = self.few
+        model = model if few is not None and model in few.models else self.model  # not one that a vote has widened
+        weights, k, layout = model.weights.arrays, len(model.classes), model.layout
         columns = np.concatenate([weights.voters, weights.raters])
         largest = int(np.abs(columns).argmax())
-        total = float(np.abs(self._of_voters(columns) if own is self.model else columns).sum())
+        means = self.sides.mean_weights(columns, self.tally.trials) if self.sides.names else columns
+        total = float(np.abs(means).sum())
         if total == 0.0 or k < 2:
             return 1.0, 1.0
-        if not own.engine.top.linear:
+        if not model.engine.top.linear:
             return total, 1.0
-        ratings = np.zeros((2, len(columns), k))
-        ratings[1, largest, 0] = 1.0
-        layout = own.layout
-        blocks: dict[str, Any] = {"scores": ratings}
+        votes, scores = np.full((2, layout.voters), -1, np.int32), np.zeros((2, layout.raters, k))
         if layout.voters:
-            blocks = {"votes": np.where(ratings[:, :, 0] > 0.0, 0, -1), "abstain": -1}
-        probe = experts(**blocks, classes=range(k), thresholds=bool(layout.constant))
-        silent, alone = own.scores(replace(probe, names=tuple(own.classes)))
+            votes[1, largest] = 0
+        else:
+            scores[1, largest, 0] = 1.0
+        probe = no_instances(2)._replace(votes=votes, scores=scores, signs=np.ones(layout.voters))
+        silent, alone = model.engine.judge(probe._replace(constant=layout.constant), 2)[1]
         return total, float(((alone - silent)[0] - (alone - silent)[1]) / columns[largest])
 
     def shares(self) -> np.ndarray:
@@ -472,13 +428,7 @@ class FusionState:
         """Return the weights of the columns as (voters, copies); with side columns the mean weight of each voter."""
         if self.sides.names:
             return self.sides.mean_weights(columns, self.tally.trials)[:, None]
-        return columns.reshape(len(self.voters), self.copies)
-
-    def voter_of(self) -> np.ndarray:
-        """Return the voter of each column."""
-        if self.sides.names:
-            return self.sides.columns[:, 0]
-        return np.repeat(np.arange(len(self.voters)), self.copies)
+        return columns.reshape(len(self.voters), -1)
 
     def worth(self) -> np.ndarray:
         """Return each voter's weight, or its recent accuracy if the learner is not a single weight vector."""
@@ -489,248 +439,155 @@ class FusionState:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def read_row(self, votes: Any) -> Row | None:
-        """Return one plain row of voters and classes that may all be predicted, or None for anything else."""
-        layout = self.model.layout
-        if self.normalizer is not None or layout.voters != (len(self.sides.columns) or len(self.voters)):
-            return None
-        if self._reader is None or not self._reader.fits(self):
-            self._reader = RowReader(self)
-        row, known = self._reader.read(votes), int(self.model.engine.state.shape[KNOWN])
-        if row is None or (known < len(self.model.classes) and row.codes.max(initial=-1) >= known):
-            return None
-        return row
-
-    def read_label(self, y: Any) -> int | None:
-        """Return the number of the only label, -1 if there is none yet, or None for anything else.
-
-        The class must be one that may be predicted. Call `read_row` first.
-        """
-        place = None if self._reader is None else self._reader.label(y)
-        return None if place is None or place >= int(self.model.engine.state.shape[KNOWN]) else place
-
-    def learn_row(self, votes: Any, y: Any, sample_weight: Any = None, wrong: bool = False) -> bool:
-        """Learn one row of known voters, classes and label; return False, and learn nothing, if it is anything else.
-
-        The result is that of `advance`, in much less time.
-        """
-        weights = None if sample_weight is None else one_weight(sample_weight)
-        row = None if weights is None and sample_weight is not None else self.read_row(votes)
-        place = None if row is None else self.read_label(y)
-        if row is None or place is None or self._reader is None or (wrong and place < 0):
-            return False
-        self._widened = None
-        labels = np.array([-2 - place if wrong else place], np.int32)
-        few = self.asking.for_few(self, row.asked[0]) if weights is None and place >= 0 else None
-        if few is not None:
-            right = self._taught_few(few, row.codes[0], row.asked[0], labels)
-        else:
-            right = self.model.play(row.instances, labels, weights=weights).predictions == labels
-            if row.places is not None:
-                self.sides = self.sides.counted(row.places)
-            if labels[0] >= 0:
-                self.asking.learn_all(row.codes, row.asked, labels)
-        if labels[0] < 0:
-            self.asking.changed()
-            return True
-        order = self._reader.order
-        self.tally.add(right, order[row.codes], order[labels], len(order) - 1)
-        self.logit.add(row.codes, labels, right)
-        return True
-
-    def _taught_few(self, few: Few, codes: np.ndarray, asked: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Learn one trial with the few; return whether they were right. A label is coded as in `Model.play`."""
-        if labels[0] < -1:
-            step = int(few.steps(asked[None])[0])
-            drawn = few.models[step].other_than(-2 - int(labels[0]), few.instance(codes, step), self.tally.trials)
-            labels[0] = -1 if drawn is None else drawn
-            if drawn is None:
-                return np.zeros(1, bool)
-        place = int(labels[0])
-        return np.array([self.asking.learn_few(few, codes, asked, place) == place])
-
-    def join(self, held: Sequence[Sequence[Any]]) -> None:
-        """Add columns for new voters, and for the values of the side columns at the trials to come."""
-        if self.sides.names:
-            self.sides = self.sides.joined(held, len(self.voters))
-
-    def placed(self, batch: VoteBatch, held: Sequence[Sequence[Any]]) -> VoteBatch:
-        """Return the batch with the values of the side columns as they are numbered now."""
-        return replace(batch, places=self.sides.places(held, len(batch))) if self.sides.names else batch
-
-    def advance(
-        self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None = None, wrong: np.ndarray | None = None
-    ) -> None:
-        """Learn these trials; with ``weights`` the model of all voters learns every trial.
-
-        Where ``wrong``, the label is not the one given.
-        """
-        self._widened = None
+    def advance(self, batch: VoteBatch, labels: Labels, weights: np.ndarray | None = None) -> None:
+        """Learn these trials; with ``weights`` the model of all voters learns every trial."""
+        distinct, places = labels
         if self.asking.choice is None or weights is not None:
-            self._advance_all(batch, labels, weights, wrong)
+            self._advance_all(batch, labels, weights)
             return
         # Trials in which all voters were asked are learned together; each of the others may be for the few.
         complete = np.asarray(batch.asked.all(axis=1))
         edges = [t for t in range(1, len(batch)) if not (complete[t] and complete[t - 1])]
         for begin, end in pairwise([0, *edges, len(batch)]):
-            part, label = batch[begin:end], labels[begin:end]
-            mask = None if wrong is None else wrong[begin:end]
-            few = None if complete[begin] else self._few_for(part, label[0])
-            if few is None:
-                self._advance_all(part, label, None, mask)
-                continue
-            place = self.model.classes.index(label[0])
-            learned = np.array([-2 - place if mask is not None and mask[0] else place], np.int32)
-            right = self._taught_few(few, self._codes(part)[0], part.asked[0], learned)
-            if learned[0] >= 0:
-                self.count(self.tally, part, [self.model.classes[learned[0]]], right, few=True)
+            part, places_here = batch[begin:end], places[begin:end]
+            if complete[begin] or not self._advance_few(part, distinct, int(places_here[0])):
+                self._advance_all(part, (distinct, places_here), None)
 
-    def _few_for(self, batch: VoteBatch, label: Any) -> Few | None:
-        """Return the few if this one trial is for them to learn."""
-        known = set(self.model.known)
-        votes = [batch.names[vote] for vote in batch.said[0].tolist() if vote >= 0]
-        return self.asking.for_few(self, batch.asked[0]) if label in known and known.issuperset(votes) else None
+    def _advance_few(self, batch: VoteBatch, distinct: Sequence[Any], place: int) -> bool:
+        """Learn one trial with the few; return False, and learn nothing, if it is not for them."""
+        codes, known = self._codes(batch)[0], int(self.model.engine.state.shape[KNOWN])
+        name = distinct[place if place >= 0 else -2 - place] if place != -1 else None
+        label = int(Names(self.model.classes).encode_known([name])[0])
+        if not 0 <= label < known or self._strange(batch).any():
+            return False
+        answer = self.asking.learn_few(self, codes, batch.asked[0], label if place >= 0 else -2 - label)
+        if answer is None:
+            return False
+        predicted, learned = answer
+        self._count(batch, np.array([learned], np.int32), np.array([predicted == learned]), few=True)
+        return True
 
-    def _advance_all(
-        self, batch: VoteBatch, labels: np.ndarray, weights: np.ndarray | None, wrong: np.ndarray | None
-    ) -> None:
-        missed, learned = np.zeros(len(batch), bool), np.full(len(batch), -1, np.int32)
-        for begin in range(0, len(batch), self.sides.stretch()):
-            part = slice(begin, begin + self.sides.stretch())
-            weights_here, mask = (None if block is None else block[part] for block in (weights, wrong))
-            trace = self.model.run(
-                self.laid_out(batch[part]), labels[part], grow=True, weights=weights_here, wrong=mask
-            )
-            missed[part], learned[part] = trace.wrong, trace.learned if trace.learned is not None else -1
-        self.sides = self.sides.counted(batch.places)
+    def _advance_all(self, batch: VoteBatch, labels: Labels, weights: np.ndarray | None) -> None:
+        """Let the model of all voters learn."""
+        if batch.names is self.model.classes and labels[0] is batch.names:  # one row, of which all is known
+            learned = labels[1]
+            right = self.model.play(self.instances(batch), learned, weights=weights).predictions == learned
+        else:
+            right, learned = np.zeros(len(batch), bool), np.full(len(batch), -1, np.int32)
+            for begin in range(0, len(batch), self.sides.stretch()):
+                part = slice(begin, begin + self.sides.stretch())
+                weights_here, found = None if weights is None else weights[part], (list(labels[0]), labels[1][part])
+                trace = self.model.run_numbered(self.experts(batch[part]), found, grow=True, weights=weights_here)
+                right[part], learned[part] = ~trace.wrong, trace.learned
+        if self.sides.names:
+            self.sides = self.sides.counted(batch.places)
+        self._count(batch, learned, right)
+
+    def _count(self, batch: VoteBatch, learned: np.ndarray, right: np.ndarray, few: bool = False) -> None:
+        """Count the labels learned, by the model's numbers; the trials of a ``few`` are already kept."""
+        self.asking.changed()
         labelled = learned >= 0
-        names = [self.model.classes[place] for place in learned[labelled].tolist()]
-        self.count(self.tally, batch[labelled], names, ~missed[labelled])
-
-    def count(
-        self,
-        tally: Tally,
-        batch: VoteBatch,
-        names: list[Any],
-        right: np.ndarray,
-        leaders: tuple[int, int] | None = None,
-        few: bool = False,
-    ) -> None:
-        """Count right answers, given the labels; the trials of a ``few`` are already kept."""
+        if not labelled.all():
+            batch, learned, right = batch[labelled], learned[labelled], right[labelled]
+        self.tally.widen(len(self.voters))
+        if not len(learned):
+            return
         # Plurality breaks ties by the order of the classes, which must not depend on when each of them appeared.
-        everything = [*self.model.classes, *batch.names, *names]
-        classes = Names(everything if self.fixed is not None else in_order(everything))
-        place = np.append(classes.encode(batch.names), np.int32(-1))
-        votes, numbers = place[batch.said], classes.encode(names)
-        soft = None if batch.soft is None else place[batch.soft] == numbers
-        tally.add(right, votes, numbers, len(classes), leaders, soft)
-        if tally is self.tally:  # by the model's numbers, which stay the same when classes join
-            votes, numbers = self._codes(batch), Names(self.model.classes).encode(names)
-            if not few:
-                self.asking.learn_all(votes, batch.asked, numbers)
-            self.logit.add(votes, numbers, right, batch.logs)
-
-    def _codes(self, batch: VoteBatch) -> np.ndarray:
-        """Return votes by the model's numbers; -1 for unknown classes."""
-        return np.append(Names(self.model.classes).encode_known(batch.names), np.int32(-1))[batch.said]
+        if self._order is None or self._order[0] is not self.model.classes:
+            order = Names(self.classes).encode(self.model.classes)
+            self._order = self.model.classes, np.append(order, np.int32(-1))
+        codes, order = self._codes(batch), self._order[1]
+        soft = None if batch.soft is None else batch.soft == learned
+        self.tally.add(right, order[codes], order[learned], len(order) - 1, soft=soft)
+        if not few:
+            self.asking.learn_all(codes, batch.asked, learned)
+        self.logit.add(codes, learned, right, batch.logs)
 
     # -- predicting -----------------------------------------------------------------------------------------------
 
-    def laid_out(self, batch: VoteBatch) -> Experts:
-        """Return the trials for the model: voters, and their copies for each value of the side columns."""
-        return self.sides.laid_out(batch.instances, batch.places)
+    def _codes(self, batch: VoteBatch, model: Model | None = None) -> np.ndarray:
+        """Return votes by the model's numbers; -1 for unknown classes."""
+        classes = self.model.classes if model is None else model.classes
+        if batch.names is classes:
+            return batch.codes
+        return np.append(Names(classes).encode_known(batch.names), np.int32(-1))[batch.codes]
 
-    def known(self, instances: Experts, more: Collection[Any] = ()) -> Experts:
-        """Return the instances without unknown voters; votes for classes neither known nor ``more`` abstain."""
-        layout, classes = self.model.layout, {*self.model.classes, *more}
-        votes = instances.votes[:, : layout.voters]
-        strange = [i for i, name in enumerate(instances.names) if name not in classes]
-        if strange:
-            votes = np.where(np.isin(votes, strange), np.int32(-1), votes)
-        return replace(
-            instances,
-            votes=np.ascontiguousarray(votes),
-            signs=instances.signs[: layout.voters],
-            scores=np.ascontiguousarray(instances.scores[:, : layout.raters]),
-        )
+    def _strange(self, batch: VoteBatch) -> np.ndarray:
+        """Return which votes are for classes that are not yet known."""
+        codes = self._codes(batch)
+        return (batch.codes >= 0) & ((codes < 0) | (codes >= int(self.model.engine.state.shape[KNOWN])))
 
-    def _of_few(self, batch: VoteBatch) -> np.ndarray:
-        """Return which trials the models of a few answer: few votes, all for known classes."""
-        if self.asking.choice is None or batch.asked.all() or self.few is None:
-            return np.zeros(len(batch), bool)
-        known = set(self.model.known)
-        strange = np.array([name not in known for name in batch.names] + [False])
-        return self.few.asked(batch.asked) & ~strange[batch.said].any(axis=1)
+    def experts(self, batch: VoteBatch) -> Experts:
+        """Return the trials for `Model.run`: voters, and their copies for each value of the side columns."""
+        thresholds = bool(self.model.layout.constant)
+        if batch.scores is not None:
+            return experts(scores=batch.scores, classes=batch.names, thresholds=thresholds)
+        made = experts_of(batch.codes, batch.names, self.voters, self.fixed is not None, thresholds)
+        return self.sides.laid_out(made, batch.places)
 
-    def part_of_row(self, row: Row) -> Part:
-        """Return the model that scores one row, and the row as it takes it."""
-        few = self.few if self.asking.choice is not None and not row.asked.all() else None
-        if few is None or not few.asked(row.asked)[0]:
-            return ONE_TRIAL, self.model, row.instances
-        step = int(few.steps(row.asked)[0])
-        return ONE_TRIAL, few.models[step], few.instance(row.codes[0], step)
+    def instances(self, batch: VoteBatch, model: Model | None = None) -> Instances:
+        """Return the trials as the model takes them; votes for classes that it does not have abstain."""
+        layout = self.model.layout
+        if batch.scores is not None:
+            made = self.experts(batch)
+            return self.model.fitted(replace(made, scores=np.ascontiguousarray(made.scores[:, : layout.raters])))
+        votes, signs = self._codes(batch, model), np.ones(layout.voters)
+        if self.sides.names:
+            votes, signs = self.sides.laid_out_votes(votes, batch.places), self.sides.signs
+        votes, signs = np.ascontiguousarray(votes[:, : layout.voters]), signs[: layout.voters]
+        return no_instances(len(batch))._replace(votes=votes, signs=signs, constant=layout.constant)
 
-    def parts_of(self, batch: VoteBatch) -> Iterator[Part]:
+    def parts_of(self, batch: VoteBatch) -> Iterator[Answering]:
         """Yield the trials as the models take them, as many at a time as memory allows.
 
-        Where votes name classes that are not yet known, a copy of the model that knows them takes its place.
+        The few answer where few voters were asked, all for known classes. Where votes name classes that are not yet
+        known, a copy of the model that knows them takes its place.
         """
-        known, size = set(self.model.known), self.sides.stretch()
-        strange = np.array([name not in known for name in batch.names] + [False])
-        guests = strange[batch.said].any(axis=1) if self.model.engine.settings.by_votes else np.zeros(len(batch), bool)
-        of_few = self._of_few(batch)
-        few = self.few if of_few.any() else None
-        if few is not None:
-            trials, codes = np.flatnonzero(of_few), self._codes(batch[of_few])
-            steps = few.steps(batch.asked[of_few])
-            for step in np.unique(steps).tolist():
-                model = few.models[step]
-                yield trials[steps == step], model, model.fitted(few.instances(codes[steps == step], step))
+        few = None if self.asking.choice is None or batch.asked.all() else self.few
+        if few is None and batch.names is self.model.classes:
+            yield np.arange(len(batch)), self.model, self.instances(batch)
+            return
+        size, strange = self.sides.stretch(), self._strange(batch)
+        beyond = strange.any(axis=1)
+        of_few = np.zeros(len(batch), bool) if few is None else few.asked(batch.asked) & ~beyond
+        if few is not None and of_few.any():
+            yield from few.parts(np.flatnonzero(of_few), self._codes(batch), batch.asked)
+        guests = beyond & self.model.engine.settings.by_votes
         usual = np.flatnonzero(~guests & ~of_few)
         for begin in range(0, len(usual), size):
             trials = usual[begin : begin + size]
-            yield trials, self.model, self.model.fitted(self.known(self.laid_out(batch[trials])))
+            yield trials, self.model, self.instances(batch[trials])
         alike: dict[tuple[int, ...], list[int]] = {}
         for t in np.flatnonzero(guests).tolist():
-            fresh = dict.fromkeys(vote for vote in batch.said[t].tolist() if strange[vote])
-            alike.setdefault(tuple(fresh), []).append(t)
+            alike.setdefault(tuple(dict.fromkeys(batch.codes[t, strange[t]].tolist())), []).append(t)
         for votes, places in alike.items():
             names, trials = [batch.names[vote] for vote in votes], np.array(places)
             guest = self.model.visited(self.model.layout, names, names)
-            yield trials, guest, guest.fitted(self.known(self.laid_out(batch[trials]), names))
+            yield trials, guest, self.instances(batch[trials], guest)
 
-    def judge_of(self, batch: VoteBatch) -> tuple[Model, Experts, np.ndarray]:
-        """Return the model that answers one trial, the trial as it takes it, and the voter of each of its columns."""
-        few = self.few if self._of_few(batch)[0] else None
-        if few is not None:
-            votes, step = self._codes(batch), int(few.steps(batch.asked)[0])
-            return few.models[step], few.instances(votes, step), np.array(few.columns(step))
-        return self.model, self.known(self.laid_out(batch)), self.voter_of()
-
-    def predict(self, parts: Iterable[Part], size: int) -> np.ndarray:
+    def predict(self, parts: Parts, size: int) -> np.ndarray:
         """Return the class of each trial."""
         found = np.empty(size, dtype=object)
         for trials, model, instances in parts:
             found[trials] = named(model.engine.judge(instances, len(trials))[0], model.classes).tolist()
         return as_array(found.tolist())
 
-    def probabilities(self, parts: Iterable[Part], size: int) -> np.ndarray:
+    def probabilities(self, parts: Parts, size: int) -> np.ndarray:
         """Return the probability of each class; what is missing from 1 is that of unknown classes."""
         return self._table(parts, size, lambda model, scores: model.probabilities(scores))
 
-    def scores(self, parts: Iterable[Part], size: int) -> np.ndarray:
+    def scores(self, parts: Parts, size: int) -> np.ndarray:
         """Return scores in units of the weight of the voters; -inf for classes that are not yet known."""
         return self._table(parts, size, self._in_units)
 
     def _in_units(self, model: Model, scores: np.ndarray) -> np.ndarray:
-        of_few = model is not self.model and self.few is not None and any(model is own for own in self.few.models)
         try:
-            total, factor = self.unit(model if of_few else None)
+            total, factor = self.unit(model)
         except ValueError:  # not a single weight vector: its scores have their own unit
             total, factor = 1.0, 1.0
         return scores / (total * factor)
 
-    def _table(self, parts: Iterable[Part], size: int, change: Callable[[Model, np.ndarray], np.ndarray]) -> np.ndarray:
+    def _table(self, parts: Parts, size: int, change: Callable[[Model, np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the scores of each trial for each of `classes`, changed by a function."""
         classes = self.classes
         table = np.zeros((size, len(classes)))
@@ -739,7 +596,7 @@ class FusionState:
             table[trials] = change(model, model.judge(instances, len(trials))[1])[:, columns]
         return table
 
-    def sets(self, parts: Iterable[Part], size: int, coverage: float) -> list[tuple[Any, ...]]:
+    def sets(self, parts: Parts, size: int, coverage: float) -> list[tuple[Any, ...]]:
         """Return the prediction set of each trial."""
         found: list[tuple[Any, ...]] = [()] * size
         for trials, model, instances in parts:
@@ -755,18 +612,38 @@ class FusionState:
         columns = voters == self.sides.columns[:, 0] if self.sides.names else voters == voters.T
         if self.sides.names:
             columns &= self.sides.holds(batch.places)
-        widen = partial(self._engine_with_class, model) if model.engine.settings.by_votes else None
+        widen = partial(add_class, model, model.layout) if model.engine.settings.by_votes else None
         return Question(model.engine, instances, asked, columns[:, : model.layout.voters], widen)
 
-    def _engine_with_class(self, model: Model) -> Engine:
-        """Return an engine that knows one more class; kept until something is learned."""
-        if model is not self.model:
-            return add_class(model, model.layout)
-        if self._widened is None:
-            self._widened = add_class(model, model.layout)
-        return self._widened
-
     # -- reports --------------------------------------------------------------------------------------------------
+
+    def explain(self, batch: VoteBatch) -> Explanation:
+        """Return which voters moved the decision on one trial, and by how much."""
+        ((_, model, instances),) = self.parts_of(batch)
+        predictions, table = model.engine.judge(instances, 1)
+        winner, scores, weights = int(predictions[0]), table[0].copy(), model.weights.arrays
+        lead = scores[winner]
+        scores[winner] = -np.inf
+        second, total = int(scores.argmax()), self.unit(model)[0]
+        votes, rated = instances.votes[0], instances.scores[0]
+        by_votes = weights.voters * instances.signs * ((votes == winner) * 1.0 - (votes == second))
+        by_scores = weights.raters * (rated[:, winner] - rated[:, second]) if len(rated) else np.zeros(0)
+        added = np.concatenate([by_votes, by_scores]) / total
+        few, count = self.few, len(self.voters)
+        if few is not None and model in few.models:
+            voters = np.array(few.columns(few.models.index(model)))
+        else:
+            voters = self.sides.columns[:, 0] if self.sides.names else np.arange(len(added)) // self.copies
+        found = dict(zip(self.voters, np.bincount(voters, added, minlength=count).tolist(), strict=True))
+        if model.layout.constant:
+            found[THRESHOLDS] = float(weights.thresholds[winner] / total - weights.thresholds[second] / total)
+        if not model.engine.top.linear:
+            found[TOGETHER] = float(lead - scores[second]) / total - sum(found.values())
+        ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
+        cast = {name: batch.names[v] if v >= 0 else None for name, v in zip(self.voters, batch.codes[0], strict=True)}
+        values = [self.sides.values[place][1] if place >= 0 else None for place in batch.places[0].tolist()]
+        sides = dict(zip(self.sides.names, values, strict=True))
+        return Explanation(model.classes[winner], model.classes[second], sum(ordered.values()), ordered, cast, sides)
 
     def compared(self, held_out: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
         """Compare the fusion with the baselines, online or on held-out trials and their labels."""
@@ -776,7 +653,11 @@ class FusionState:
         else:
             batch, labels = held_out
             right, tally = self.predict(self.parts_of(batch), len(batch)) == labels, Tally(len(self.voters))
-            self.count(tally, batch, labels.tolist(), right, self.tally.leaders)
+            everything = [*self.model.classes, *batch.names, *labels.tolist()]
+            classes = Names(everything if self.fixed is not None else in_order(everything))
+            place, numbers = np.append(classes.encode(batch.names), np.int32(-1)), classes.encode(labels.tolist())
+            soft = None if batch.soft is None else place[batch.soft] == numbers
+            tally.add(right, place[batch.codes], numbers, len(classes), self.tally.leaders, soft)
             comparison = tally.compare(self.voters, self.tally.leaders)
             numbers = Names(self.model.classes).encode_known(labels.tolist())
             logit = self.logit.held_out(self._codes(batch), batch.logs, numbers, right, k)
@@ -786,11 +667,6 @@ class FusionState:
         """Return how reliable the probabilities of these trials are."""
         table = self.probabilities(self.parts_of(batch), len(batch))
         return reliability(table, Names(self.classes).encode_known(labels.tolist()))
-
-    def side_values(self, places: np.ndarray) -> dict[str, Any]:
-        """Return the values of the side columns at one trial; None for one that is missing or unknown."""
-        pairs = zip(self.sides.names, places.tolist(), strict=True)
-        return {name: self.sides.values[place][1] if place >= 0 else None for name, place in pairs}
 
     def voter_lines(self, weights: Mapping[str, float]) -> tuple[Voter, ...]:
         """Return a line for each voter, the largest weight first, or the most accurate if there are no weights."""
@@ -808,40 +684,6 @@ class FusionState:
             weights = dict(zip(self.voters, by[label].tolist(), strict=True)) if weighted else {}
             lines.append(Side(label, count, dict(sorted(weights.items(), key=lambda item: -abs(item[1])))))
         return tuple(sorted(lines, key=lambda line: -line.trials))
-
-
-# -- files --------------------------------------------------------------------------------------------------------
-
-
-def fusion_state(
-    parameters: Mapping[str, Any], state: FusionState | None
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the parameters of a fusion and what it has learned, if anything, as plain data and arrays."""
-    description, arrays = (None, {}) if state is None else state.parts()
-    parameters = {**parameters, "learner": str(as_learner(parameters["learner"]))}
-    normalize, by, abstain = parameters["normalize"], parameters["by"], parameters["abstain"]
-    if not isinstance(normalize, str):
-        parameters["normalize"] = list(normalize)
-    if not isinstance(by, (str, int, type(None))):
-        parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(by)]
-    several = isinstance(abstain, (set, frozenset))
-    parameters = _with_labels(parameters, files.plain)
-    parameters["abstain"] = sorted(map(files.plain, abstain), key=repr) if several else files.plain(abstain)
-    learned = None if description is None else _with_labels(description, files.plain)
-    return {"parameters": parameters, "state": learned}, arrays
-
-
-def fusion_from(
-    description: Mapping[str, Any], arrays: Mapping[str, np.ndarray], make: Callable[..., F]
-) -> tuple[F, FusionState | None]:
-    """Return a fusion made with the parameters that `fusion_state` gave, and what it had learned."""
-    parameters = _with_labels(description["parameters"], files.named)
-    abstain = parameters["abstain"]
-    several = isinstance(abstain, list)
-    parameters["abstain"] = {files.named(label) for label in abstain} if several else files.named(abstain)
-    learned = description["state"]
-    fusion = make(**parameters)
-    return fusion, None if learned is None else FusionState.restored(_with_labels(learned, files.named), arrays)
 
 
 def _with_labels(description: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
@@ -996,9 +838,15 @@ class VoteFusion:
             drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
         """
         state: FusionState | None = getattr(self, "_state", None)
-        mark = False if wrong is None else one_mark(wrong)
-        plain = self.abstain is None and mark is not None
-        if not plain or state is None or not state.learn_row(votes, y, sample_weight, bool(mark)):
+        row = state.reader.read(votes) if state is not None and self.abstain is None else None
+        place = state.reader.label(y) if state is not None and row is not None else None
+        if state is not None and row is not None and place is not None:
+            weights = weights_given(sample_weight, 1)
+            denied = wrong is not None and bool(_denied(y, labels_given(y, 1), wrong)[0])
+            if weights is None or weights[0]:
+                labels = np.array([-2 - place if denied else place], np.int32)
+                state.advance(row, (state.model.classes, labels), weights)
+        else:
             self._state = self._learn(state, votes, y, sample_weight, wrong)
         return self
 
@@ -1007,20 +855,17 @@ class VoteFusion:
     ) -> FusionState:
         ballots = read_ballots(votes, side_columns(self.by))
         labels, weights = labels_given(y, len(ballots)), weights_given(sample_weight, len(ballots))
-        denied = None if wrong is None else _denied(y, labels, wrong)
+        denied = np.zeros(len(ballots), bool) if wrong is None else _denied(y, labels, wrong)
         if weights is not None and not weights.all():
             positive = weights > 0.0
             if not positive.any():
                 if state is None:
                     raise ValueError("sample_weight: all weights are 0; leave it out, or give some trial more")
                 return state
-            ballots, labels, weights = ballots[positive], labels[positive], weights[positive]
-            denied = None if denied is None else denied[positive]
+            ballots, labels, weights, denied = ballots[positive], labels[positive], weights[positive], denied[positive]
         labels = _respelled(labels, () if state is None else state.model.classes)
         distinct, inverse = distinct_labels(labels, gaps=True)
-        right = distinct
-        if denied is not None:  # what is wrong need not be a class
-            right = [distinct[i] for i in np.unique(inverse[~denied]).tolist() if i >= 0]
+        right = [distinct[i] for i in np.unique(inverse[~denied]).tolist() if i >= 0]  # what is wrong may be no class
         known = [*(self.classes if self.classes is not None and state is None else ()), *right]
         ballots = ballots.matched(known if state is None else [*state.model.classes, *known], self.abstain)
         if state is None and not ballots.scored and (inverse >= 0).sum() >= ROWS_OF_IDS:
@@ -1030,35 +875,39 @@ class VoteFusion:
         if unknown:
             t = int(np.flatnonzero(inverse == distinct.index(unknown[0]))[0])
             raise ValueError(f"y: {unknown[0]!r} at trial {t} is not among the classes {list(fixed or ())!r}; add it")
-        voters, by_name = joined(state, ballots)
-        normalizer = state.normalizer if state is not None else Normalizer(self.normalize) if ballots.scored else None
-        sides = Sides(tuple(map(str, side_columns(self.by)))) if state is None else state.sides
-        held = read_sides(sides.names, ballots.sides)
-        begins = sides.debuts(held)
-        complete = sides.joined(held, len(voters)) if sides.names else sides  # refused as a whole, or not at all
-        batch = make_batch(self, ballots, voters, by_name, fixed, normalizer, complete)
-        begun = state is not None
-        if state is None:
-            state = FusionState(self._new_model(batch, fixed), fixed, by_name, voters, normalizer, sides)
+        begun, state = state is not None, self._new_state(ballots, fixed) if state is None else state
+        voters, by_name = state.joined(ballots)
+        held = read_sides(state.sides.names, ballots.sides)
+        begins = state.sides.debuts(held)
+        if state.sides.names:
+            state.sides.joined(held, len(voters))  # refused as a whole, or not at all
+        batch = state.batch(ballots, voters, by_name)
         if len(ballots) < ROWS_OF_IDS and not ballots.scored and fixed is None:
             seen = {*state.model.classes, *silent_votes(self.abstain)}
-            rows = [[batch.names[vote] if vote >= 0 else None for vote in row] for row in batch.said.tolist()]
+            rows = [[batch.names[vote] if vote >= 0 else None for vote in row] for row in batch.codes.tolist()]
             state.ids.see_rows(state.tally.trials, rows, voters, labels.tolist(), seen)
-        state.voters = voters
+        state.voters, numbers = voters, np.where(denied & (inverse >= 0), -2 - inverse, inverse)
         for first, last in pairwise([*begins, len(ballots)]):
-            state.join([column[first:last] for column in held])
-            part = state.placed(batch[first:last], [column[first:last] for column in held])
-            weights_here, mask = (None if block is None else block[first:last] for block in (weights, denied))
-            state.advance(part, labels[first:last], weights_here, mask)
-        if denied is not None and not begun and not state.model.trials:
+            here, part = slice(first, last), batch[first:last]
+            if state.sides.names:  # columns for new voters, and for the values that are new here
+                values = [column[here] for column in held]
+                state.sides = state.sides.joined(values, len(voters))
+                part = replace(part, places=state.sides.places(values, len(part)))
+            state.advance(part, (distinct, numbers[here]), None if weights is None else weights[here])
+        if not begun and denied.any() and not state.model.trials:
             raise ValueError("nothing could be learned: wrong answers alone, and no other class; give classes=")
         return state
 
-    def _new_model(self, batch: VoteBatch, fixed: tuple[Any, ...] | None) -> Model:
-        """Return a model for trials like these, before the first of them."""
+    def _new_state(self, ballots: Ballots, fixed: tuple[Any, ...] | None) -> FusionState:
+        """Return the state for trials like these, before the first of them."""
         one_of("discover", self.discover, ("votes", "labels"))
         settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None else False)
-        return Model(self.learner, batch.instances.layout, fixed or (), settings).follow()
+        normalizer, constant = Normalizer(self.normalize) if ballots.scored else None, 1.0 if self.thresholds else 0.0
+        raters = 0 if normalizer is None else ballots.count * len(normalizer.kinds)
+        layout = Layout(0 if raters else ballots.count, raters, 0, 0, constant)
+        model = Model(self.learner, layout, fixed or (), settings).follow()
+        voters, sides = ballots.voters(None, False), Sides(tuple(map(str, side_columns(self.by))))
+        return FusionState(model, fixed, ballots.names is not None, voters, normalizer, sides)
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:
         """Return the classes if no more may join: those given, or for scores those of the first call."""
@@ -1088,13 +937,12 @@ class VoteFusion:
             raise NotFittedError("this VoteFusion is not fitted; call fit(votes, y) or partial_fit(votes, y) first")
         return state
 
-    def _parts(self, votes: Any) -> tuple[Iterable[Part], int]:
+    def _parts(self, votes: Any) -> tuple[Parts, int]:
         """Return the trials as the models take them, and how many there are."""
         state = self._fitted
-        row = state.read_row(votes) if self.abstain is None else None
-        if row is not None:
-            return (state.part_of_row(row),), 1
-        batch = later(self, state, votes)
+        batch = state.reader.read(votes) if self.abstain is None else None
+        if batch is None:
+            batch = state.later(read_ballots(votes, side_columns(self.by)), self.abstain)
         return list(state.parts_of(batch)), len(batch)
 
     @property
@@ -1191,8 +1039,8 @@ class VoteFusion:
         True
         """
         state = self._fitted
-        batch = later(self, state, one_row(instance, state, self.by))
-        return state.model.wants_label(state.model.scores(state.known(state.laid_out(batch))))
+        batch = state.later(state.one_row(instance, self.by), self.abstain)
+        return state.model.wants_label(state.model.engine.judge(state.instances(batch), 1)[1])
 
     # -- asking fewer voters --------------------------------------------------------------------------------------
 
@@ -1248,25 +1096,12 @@ class VoteFusion:
         costs = _by_text(costs)
         cast = {str(name): vote for name, vote in votes.items()} if isinstance(votes, Mapping) else votes
         asked, prices = asked_among(cast, state.voters, state.sides.names), read_costs(costs, state.voters)
-        codes = self._codes(votes) if tolerance > 0.0 else np.zeros(0, np.int32)
-        few_learn = tolerance > 0.0 and not state.sides.names
-        choice = Choice.read(tolerance, costs, state.voters) if few_learn else None
-
-        def question() -> Question:
-            return state.question(later(self, state, _ballots(state, votes)), asked)
-
+        choice = Choice.read(tolerance, costs, state.voters) if tolerance > 0.0 and not state.sides.names else None
+        batch = state.question_of(votes, self.abstain)
         state.asking.choose(choice)
+        codes, question = state._codes(batch)[0], partial(state.question, batch, asked)
         voter: str | None = Inquiry(state, codes, asked, question, tolerance, prices, explore, choice).next()
         return voter
-
-    def _codes(self, votes: Mapping[Any, Any]) -> np.ndarray:
-        """Return votes by the model's numbers; -1 for abstentions and unknown classes."""
-        state = self._fitted
-        cast = {str(name): vote for name, vote in votes.items()}
-        try:
-            return Names(state.model.classes).encode(map(cast.get, state.voters))
-        except KeyError:  # a new class, or another spelling
-            return np.asarray(state._codes(later(self, state, _ballots(state, votes)))[0])
 
     @property
     def recent_rows(self) -> int:
@@ -1330,29 +1165,10 @@ class VoteFusion:
         ('y', True)
         """
         state = self._fitted
-        batch = later(self, state, one_row(instance, state, self.by))
+        batch = state.later(state.one_row(instance, self.by), self.abstain)
         if len(state.model.classes) < 2:
             raise ValueError(f"only the class {state.model.classes[0]!r} is known; there is nothing to explain")
-        model, instances, voters = state.judge_of(batch)
-        classes = model.classes
-        winner = classes.index(model.predict(instances)[0])
-        scores = model.scores(instances)[0]
-        others = scores.copy()
-        others[winner] = -np.inf
-        second, total = int(others.argmax()), state.unit(None if model is state.model else model)[0]
-        ratings = instances.matrix(0, classes)
-        added = (ratings[winner] - ratings[second]) * model.weights.arrays.flat / total
-        count = len(instances.signs) + instances.scores.shape[1]
-        columns = np.bincount(voters, added[:count], minlength=len(state.voters))
-        found = dict(zip(state.voters, columns.tolist(), strict=True))
-        if model.layout.constant:
-            found[THRESHOLDS] = float(added[count:].sum())
-        if not model.engine.top.linear:
-            found[TOGETHER] = float(scores[winner] - scores[second]) / total - sum(found.values())
-        ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
-        cast = {name: None if v < 0 else batch.names[v] for name, v in zip(state.voters, batch.said[0], strict=True)}
-        sides = state.side_values(batch.places[0])
-        return Explanation(classes[winner], classes[second], sum(ordered.values()), ordered, cast, sides)
+        return state.explain(batch)
 
     def report(self, votes: Any = None, y: Any = None, *, costs: Any = None) -> Report:
         """Compare the fusion with plurality, soft voting, the best voters and a logit.
@@ -1408,7 +1224,7 @@ class VoteFusion:
     def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
         """Return trials that are not learned, and their labels."""
         state = self._fitted
-        batch = later(self, state, votes)
+        batch = state.later(read_ballots(votes, side_columns(self.by)), self.abstain)
         labels = labels_given(y, len(batch))
         distinct_labels(labels)  # refuses what is no label
         return batch, _respelled(labels, state.model.classes)
@@ -1454,15 +1270,30 @@ class VoteFusion:
     # -- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the parameters and all that was learned: plain data that JSON can hold, and arrays."""
-        return fusion_state(self.get_params(), getattr(self, "_state", None))
+        """Return the parameters and all that was learned, if anything: plain data that JSON can hold, and arrays."""
+        state: FusionState | None = getattr(self, "_state", None)
+        learned, arrays = (None, {}) if state is None else state.parts()
+        parameters = {**self.get_params(), "learner": str(as_learner(self.learner))}
+        normalize, by, abstain = self.normalize, self.by, self.abstain
+        if not isinstance(normalize, str):
+            parameters["normalize"] = list(normalize)
+        if not isinstance(by, (str, int, type(None))):
+            parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(by)]
+        several = isinstance(abstain, (set, frozenset))
+        parameters = _with_labels(parameters, files.plain)
+        parameters["abstain"] = sorted(map(files.plain, abstain), key=repr) if several else files.plain(abstain)
+        return {"parameters": parameters, "state": learned}, arrays
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         """Return the fusion whose `state` this was."""
-        fusion, state = fusion_from(description, arrays, cls)
-        if state is not None:
-            fusion._state = state
+        parameters, learned = _with_labels(description["parameters"], files.named), description["state"]
+        abstain = parameters["abstain"]
+        several = isinstance(abstain, list)
+        parameters["abstain"] = {files.named(label) for label in abstain} if several else files.named(abstain)
+        fusion = cls(**parameters)
+        if learned is not None:
+            fusion._state = FusionState.restored(learned, arrays)
         return fusion
 
     # -- files ----------------------------------------------------------------------------------------------------
@@ -1472,7 +1303,8 @@ class VoteFusion:
 
         Labels may be text, numbers, truth values and tuples of these. `load` resumes bit for bit.
         """
-        files.write(path, FUSION_KIND, *fusion_state(self.get_params(), self._fitted))
+        _ = self._fitted  # raises NotFittedError
+        files.write(path, FUSION_KIND, *self.state())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -1488,12 +1320,11 @@ class VoteFusion:
         """
         description, arrays = files.read(path, FUSION_KIND)
         try:
-            fusion, state = fusion_from(description, arrays, cls)
+            fusion = cls.from_state(description, arrays)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)} does not hold a whole VoteFusion: {error}") from None
-        if state is None:
+        if not fusion.__sklearn_is_fitted__():
             raise ValueError(f"{os.fspath(path)} does not hold a whole VoteFusion: it has learned nothing")
-        fusion._state = state
         return fusion
 
 
@@ -1511,15 +1342,6 @@ def _denied(y: Any, labels: np.ndarray, wrong: Any) -> np.ndarray:
 def _by_text(costs: Any) -> Any:
     """Return costs by the names that voters have here, which are text."""
     return {str(name): cost for name, cost in costs.items()} if isinstance(costs, Mapping) else costs
-
-
-def _ballots(state: FusionState, votes: Mapping[Any, Any]) -> Ballots:
-    """Return the votes so far as a trial in which voters not yet asked abstain."""
-    cast = {str(name): vote for name, vote in votes.items()}
-    row = [cast.get(name) for name in state.voters]
-    names, sides = state.voters if state.named else None, tuple([cast.get(name)] for name in state.sides.names)
-    codes, named, _ = encode_votes(label_array(row)[None], state.voters)
-    return Ballots(codes, named, names, sides)
 
 
 OnLineFusion = VoteFusion

@@ -1636,29 +1636,16 @@ class Learner:
         """The model of the few that answers this trial, and the instance in its columns."""
         if self._for_all(given):
             return None
-        codes, asked = self._heard_from(given.votes)
-        few = None if asked.all() else self._asked().current(self)
-        if few is None or not few.asked(asked[None])[0]:
-            return None
-        step = int(few.steps(asked[None])[0])
-        return few.models[step], few.instance(codes, step)
+        return self._asked().answering(self, *self._heard_from(given.votes))
 
     def _learned_by_few(self, given: Given, place: int, served: int | None) -> int | None:
         """Learn a trial of the few; return the class predicted, or None if it is for the model of all."""
         if self._for_all(given):
             return None
-        codes, asked = self._heard_from(given.votes)
-        asking = self._asked()
-        few = asking.for_few(self, asked)
-        if few is None:
+        found = self._asked().learn_few(self, *self._heard_from(given.votes), place)
+        if found is None:
             return None
-        if place < 0:
-            step = int(few.steps(asked[None])[0])
-            other = few.models[step].other_than(-2 - place, few.instance(codes, step), self.trials)
-            if other is None:
-                return None
-            place = other
-        predicted = asking.learn_few(few, codes, asked, place)
+        predicted, place = found
         answer = predicted if served is None else served
         note_all(self._model.record, np.array([answer], np.int32), np.array([place], np.int32))
         return predicted
