@@ -144,7 +144,7 @@ def test_where_a_value_is_not_known_the_voters_decide() -> None:
     unseen, missing = (fusion.decision_function(votes.assign(subject=value)) for value in ("music", None))
     np.testing.assert_array_equal(unseen, missing)
     weights = fusion._state.model.weights.arrays
-    total = fusion._state.unit()[0]
+    total = fusion._state.unit(fusion._state.model)[0]
     expected = by_hand(frame, [], []).transpose(0, 2, 1) @ weights.voters[:VOTERS] + weights.thresholds
     np.testing.assert_allclose(unseen, expected / total, atol=1e-12)
     assert np.abs(fusion.decision_function(frame.drop(columns="level")) - unseen).max() > 0.01
@@ -198,7 +198,7 @@ def test_weights_and_contributions(learner: str, by: list[str]) -> None:
 def _own(fusion: VoteFusion, name: str) -> float:
     """Weight of the voter itself."""
     state = fusion._state
-    return float(state.model.weights.arrays.voters[state.voters.index(name)] / state.unit()[0])
+    return float(state.model.weights.arrays.voters[state.voters.index(name)] / state.unit(state.model)[0])
 
 
 def test_the_report_tells_each_value() -> None:

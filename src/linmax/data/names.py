@@ -331,6 +331,8 @@ def distinct_names(
             f"{what}: {array[at]!r} at {place(at)} is not hashable; use one class: text, a number or a tuple"
         ) from None
     found, codes = list(numbers)[3:], np.array(flat, np.int32).reshape(array.shape)
+    for name in found:
+        refuse_wide(what, name)
     try:
         order = sorted(found)
     except TypeError:  # names of several kinds have no order

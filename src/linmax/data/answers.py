@@ -1,0 +1,288 @@
+"""Open answers: which spellings are one answer, and the candidates of each trial.
+
+Where questions have no fixed list of classes, the candidates of a trial are the answers given in it. Two answers are
+the same where their keys are equal. Without a key only the same text and whole numbers are: "3.0" is 3, "0.50" is not
+"0.5".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from linmax.data.names import NONE, missing, written
+
+__all__ = ["KEYS", "AnswerKey", "Key", "OpenAnswers", "json_key", "key_of", "math_key", "number_key", "text_key"]
+
+AnswerKey: TypeAlias = Callable[[Any], Hashable]
+Key: TypeAlias = "str | AnswerKey | None"
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)"
+_DECIMAL = rf"(?:{_DIGITS}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = re.compile(rf"(?<![\w.])(?P<sign>[+-]?\s*)\$?(?:(?P<whole>\d+)\s+(?=\d+\s*/))?(?P<top>{_DECIMAL})(?:\s*/\s*(?P<below>{_DECIMAL}))?")  # fmt: skip # noqa: E501
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}]")
+_LONGEST_EXPONENT = 400  # of a number that is worked out; a longer one stays text
+
+
+# -- keys ---------------------------------------------------------------------------------------------------------
+
+
+def number_key(answer: Any) -> Hashable:
+    """Return the last number in an answer, exactly; text without one stays text.
+
+    Signs of currency and percent, and units, are ignored: "50 %" is 50.
+
+    Examples
+    --------
+    >>> {number_key(answer) for answer in ["0.50", "1/2", ".5", "x = 0.5"]}
+    {Fraction(1, 2)}
+    >>> number_key("3 apples") == 3, number_key("$1,250.00") == 1250, number_key("1 1/2") == 1.5, number_key("None")
+    (True, True, True, 'none')
+    """
+    if isinstance(answer, (int, float, np.integer, np.floating)) and not isinstance(answer, bool):
+        return Fraction(answer) if np.isfinite(answer) else str(answer)
+    text = str(answer).replace("−", "-").strip()
+    for found in reversed([*_NUMBER.finditer(text)]):
+        value = _fraction(found)
+        if value is not None:
+            return value
+    return " ".join(text.casefold().split())
+
+
+def _fraction(found: re.Match[str]) -> Fraction | None:
+    parts = [part.replace(",", "") if part else part for part in found.group("whole", "top", "below")]
+    if any(part and abs(int(part.lower().partition("e")[2] or 0)) > _LONGEST_EXPONENT for part in parts):
+        return None
+    whole, top, below = (None if part is None else Fraction(part) for part in parts)
+    if top is None or below == 0:
+        return None
+    value = (whole or 0) + (top if below is None else top / below)
+    return -value if "-" in found["sign"] else value
+
+
+def text_key(answer: Any) -> Hashable:
+    """Return an answer in lower case, without punctuation, articles and superfluous space.
+
+    Examples
+    --------
+    >>> text_key("The Beatles.") == text_key("beatles"), text_key("?!")
+    (True, '?!')
+    """
+    text = unicodedata.normalize("NFKC", str(answer)).casefold().strip()
+    bare = " ".join(_ARTICLES.sub(" ", _PUNCTUATION.sub(" ", text)).split())
+    return bare or text
+
+
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{(.*)\}\s*\.?$", re.DOTALL)
+_DROPPED = re.compile(r"\\(?:left|right|displaystyle|mathrm|mathbf|operatorname|quad|qquad)\b|\\[!,;: ()\[\]%]|[$~\s%]|\^\{?\\circ\}?")  # fmt: skip # noqa: E501
+_UNIT = re.compile(r"\\(?:text|mbox)\s*\{([^{}]*)\}")
+_FRACTION = re.compile(r"\\[dt]?frac(?:\{([^{}]*)\}|(\w))(?:\{([^{}]*)\}|(\w))")
+_ROOT = re.compile(r"\\?sqrt(?:\{([^{}]*)\}|\(([^()]*)\)|(\w))")
+_ASSIGNED = re.compile(r"^[a-zA-Z](?:_\w+|\([a-z]\))?=(?=[^=])")
+_PLAIN = re.compile(rf"[+-]?{_DECIMAL}(?:/{_DECIMAL})?")
+
+
+def math_key(answer: Any) -> Hashable:
+    r"""Return a mathematical answer without the marks of LaTeX, as a number if it is one.
+
+    Nothing is worked out beyond fractions: "2+2" is not 4.
+
+    Examples
+    --------
+    >>> {math_key(answer) for answer in [r"\boxed{\frac{1}{2}}", "$x = 0.5$", r"\dfrac12", "1/2"]}
+    {Fraction(1, 2)}
+    >>> math_key(r"\left( 3, \frac{\pi}{2} \right)") == math_key("(3.0, pi/2)"), math_key(r"5\text{ cm}") == 5
+    (True, True)
+    """
+    if not isinstance(answer, str):
+        return number_key(answer)
+    text = answer.replace("−", "-").strip()
+    boxed = _BOX.search(text)
+    text = _DROPPED.sub("", boxed[1] if boxed else text).rstrip(".")
+    value = _UNIT.sub("", text)
+    text = value or _UNIT.sub(r"\1", text)  # an answer in words alone
+    for pattern, form in ((_ROOT, "sqrt({})"), (_FRACTION, "{}/{}"), (_ROOT, "sqrt({})"), (_FRACTION, "{}/{}")):
+        text = pattern.sub(lambda found, form=form: form.format(*_grouped(found)), text)  # type: ignore[misc]
+    text = _ASSIGNED.sub("", text.replace("\\cdot", "*").replace("\\times", "*").replace("{", "(").replace("}", ")"))
+    return _math_value(text.replace("\\", ""))
+
+
+def _grouped(found: re.Match[str]) -> list[str]:
+    parts = [part for part in found.groups() if part is not None]
+    return [f"({part})" if len(parts) == 2 and re.search(r"[-+*/]", part[1:]) else part for part in parts]
+
+
+def _math_value(text: str) -> Hashable:
+    """Return a number, the values of a list in brackets, or the text."""
+    if _PLAIN.fullmatch(text):
+        return number_key(text)
+    if len(text) > 2 and text[0] + text[-1] in ("()", "[]", "(]", "[)") and "," in text:
+        parts, depth = [""], 0
+        for mark in text[1:-1]:
+            depth += (mark in "([") - (mark in ")]")
+            if mark == "," and depth == 0:
+                parts.append("")
+            else:
+                parts[-1] += mark
+        if depth == 0:
+            return (text[0], *map(_math_value, parts), text[-1])
+    return text
+
+
+def json_key(answer: Any) -> Hashable:
+    """Return an answer in JSON in one form: keys in order, no space, 1.0 as 1. What is not JSON stays text.
+
+    Examples
+    --------
+    >>> json_key('{"b": 1.0, "a": [2]}'), json_key({"a": [2], "b": 1}), json_key(" x ")
+    ('{"a":[2],"b":1}', '{"a":[2],"b":1}', 'x')
+    """
+    if isinstance(answer, str):
+        try:
+            answer = json.loads(answer, parse_float=_whole)
+        except ValueError:
+            return answer.strip()
+    return json.dumps(_with_whole_numbers(answer), sort_keys=True, separators=(",", ":"), default=str)
+
+
+def _whole(number: str) -> float | int:
+    value = float(number)
+    return int(value) if value.is_integer() else value
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _with_whole_numbers(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_whole_numbers(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _exact_key(answer: Any) -> Hashable:
+    plain = written(answer)
+    return answer if plain is None else plain
+
+
+KEYS: dict[str, AnswerKey] = {"number": number_key, "text": text_key, "math": math_key, "json": json_key}
+
+
+def key_of(key: Key) -> AnswerKey:
+    """Return the function of a key given by name, as a function, or not at all.
+
+    Examples
+    --------
+    >>> key_of("numbers")
+    Traceback (most recent call last):
+    ValueError: key must be 'number', 'text', 'math' or 'json', or a function, got 'numbers'
+    """
+    if key is None:
+        return _exact_key
+    if isinstance(key, str) and key in KEYS:
+        return KEYS[key]
+    if callable(key):
+        return key
+    *names, last = map(repr, KEYS)
+    raise ValueError(f"key must be {', '.join(names)} or {last}, or a function, got {key!r}")
+
+
+# -- candidates ---------------------------------------------------------------------------------------------------
+
+
+class OpenAnswers(NamedTuple):
+    """Trials whose candidates are the answers given in them.
+
+    ``codes`` (trials, voters) are places among the candidates of the trial, -1 for no answer, in the order of the
+    voters. ``labels`` are places too, -1 where there is no label yet, -2 for one that no voter gave.
+    ``candidates`` are the spellings of each candidate's first voter.
+    """
+
+    codes: np.ndarray
+    labels: np.ndarray
+    candidates: list[list[Any]]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Number of candidates of each trial."""
+        return np.array([len(names) for names in self.candidates], np.int32)
+
+    @classmethod
+    def read(
+        cls, rows: Sequence[Sequence[Any]], labels: Sequence[Any] | None = None, key: Key = None, abstain: Any = ""
+    ) -> OpenAnswers:
+        """Number the answers of each row.
+
+        Parameters
+        ----------
+        rows
+            The answer of each voter; None, nan and ``abstain`` are none.
+        labels
+            The right answers, None where there is none yet.
+        key
+            A function, or the name of one, that gives the same for spellings of the same answer.
+        abstain
+            What stands for no answer; None if every text is one, the empty text included.
+
+        Examples
+        --------
+        >>> found = OpenAnswers.read([["1/2", "0.5", "3", None]], [".5"], key="number")
+        >>> found.codes.tolist(), found.labels.tolist(), found.candidates
+        ([[0, 0, 1, -1]], [0], [['1/2', '3']])
+        """
+        keyed = _KeyCache(key_of(key))
+        codes = np.full((len(rows), len(rows[0]) if len(rows) else 0), NONE, np.int32)
+        places = np.full(len(rows), NONE, np.int32)
+        names: list[list[Any]] = []
+        for t, row in enumerate(rows):
+            numbers: dict[Hashable, int] = {}
+            spelled: list[Any] = []
+            for i, answer in enumerate(row):
+                if missing(answer) or answer is ... or (abstain is not None and answer == abstain):
+                    continue
+                code = numbers.setdefault(keyed(answer, t), len(spelled))
+                if code == len(spelled):
+                    spelled.append(answer)
+                codes[t, i] = code
+            names.append(spelled)
+            label = None if labels is None else labels[t]
+            if not missing(label):
+                places[t] = numbers.get(keyed(label, t), NONE - 1)
+        return cls(codes, places, names)
+
+
+class _KeyCache:
+    """Calls a key once for each distinct answer, and names the answer and its row where that fails."""
+
+    def __init__(self, key: AnswerKey) -> None:
+        self.key = key
+        self.found: dict[Any, Hashable] = {}
+
+    def __call__(self, answer: Any, row: int) -> Hashable:
+        try:
+            if (kept := self.found.get((type(answer), answer))) is not None:
+                return kept
+            hashable = True
+        except TypeError:  # a list or a dict, which a key may take
+            hashable = False
+        try:
+            value = self.key(answer)
+        except Exception as error:
+            raise ValueError(
+                f"key failed for the answer {answer!r} in row {row}: {type(error).__name__}: {error}"
+            ) from error
+        try:
+            hash(value)
+        except TypeError:
+            raise TypeError(
+                f"key must return something hashable, got {value!r} for the answer {answer!r} in row {row}"
+            ) from None
+        if hashable:
+            self.found[type(answer), answer] = value
+        return value
