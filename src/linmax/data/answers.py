@@ -47,8 +47,10 @@ def number_key(answer: Any) -> Hashable:
     >>> number_key("3 apples") == 3, number_key("$1,250.00") == 1250, number_key("1 1/2") == 1.5, number_key("None")
     (True, True, True, 'none')
     """
-    if isinstance(answer, (int, float, np.integer, np.floating)) and not isinstance(answer, bool):
-        return Fraction(answer) if np.isfinite(answer) else str(answer)
+    if isinstance(answer, (int, np.integer)) and not isinstance(answer, bool):
+        return Fraction(int(answer))
+    if isinstance(answer, (float, np.floating)):
+        return Fraction(repr(float(answer))) if np.isfinite(answer) else str(answer)
     text = str(answer).replace("−", "-").strip()
     for found in reversed([*_NUMBER.finditer(text)]):
         value = _fraction(found)
