@@ -83,7 +83,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = None
-html_sidebars = {"index": [], "first-minutes": [], "benchmarks": [], "changelog": []}
+html_sidebars = {"index": [], "benchmarks": [], "changelog": []}
 html_theme_options = {
     "logo": {"text": "linmax", "alt_text": "linmax, start page"},
     "navbar_align": "left",
