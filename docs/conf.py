@@ -83,11 +83,11 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = None
-html_sidebars = {"index": [], "benchmarks": [], "changelog": []}
+html_sidebars = {"**": ["pages.html"], "index": []}
 html_theme_options = {
     "logo": {"text": "linmax", "alt_text": "linmax, start page"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "navbar_center": [],  # the sidebar has all pages
     "show_prev_next": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
