@@ -157,15 +157,17 @@ def difference(trials: Trials, t: int, label: int, rival: int, index: np.ndarray
             count = put(index, z, count, row + (width + rows[j]) * stride, label, rival, values[j])
         return count
     sign = 1.0 if low == label else -1.0
-    for f in range(width):
-        value = sign * dense[t, f]
-        index[count], index[count + 1] = row + f * stride + low, row + f * stride + high
-        z[count], z[count + 1] = value, -value
-        count += 2 if value != 0.0 else 0  # no branch: zeros are hard to predict
-    row += width * stride
+    if width:
+        given, found = dense[t], np.uint64(count)  # unsigned: no check for places from the end
+        for f in range(width):
+            value, at = sign * given[np.uint64(f)], row + f * stride
+            index[found], index[found + np.uint64(1)] = at + low, at + high
+            z[found], z[found + np.uint64(1)] = value, -value
+            found += np.uint64(2) if value != 0.0 else np.uint64(0)  # no branch: zeros are hard to predict
+        row, count = row + width * stride, np.int64(found)
     places, parts = index[count : count + 2 * rows.size], z[count : count + 2 * rows.size]
     for j in range(rows.size):
-        first, second = np.uint64(2 * j), np.uint64(2 * j + 1)  # unsigned: no check for places from the end
+        first, second = np.uint64(2 * j), np.uint64(2 * j + 1)
         at, value = row + rows[j] * stride, sign * values[j]
         places[first], places[second] = at + low, at + high
         parts[first], parts[second] = value, -value
