@@ -13,6 +13,7 @@ from scipy import sparse
 import reference
 from linmax import LinearThreshold, experts, run
 from linmax.jit.compiling import JIT
+from linmax.theory.certificates import multiclass_margin
 
 pytestmark = pytest.mark.small
 
@@ -64,6 +65,27 @@ def test_identical_on_small_whole_points(seed: int, d: int, k: int, points: int)
     if np.any(slow.weights):
         expected = reference.margin(slow.weights, x, labels.tolist())
         assert trace.model.margin(instances, labels) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True], ids=["dense", "sparse"])
+def test_the_largest_margin_in_one_call(as_sparse: bool) -> None:
+    x, labels = separable(30, 2, 3, seed=7)
+    names = np.array(["a", "b", "c"])[labels]
+    found = multiclass_margin(sparse.csr_array(x) if as_sparse else x, names)
+    assert found.classes == ["a", "b", "c"]
+    assert found.gamma == pytest.approx(reference.margin(found.weights, x, labels.tolist()), rel=1e-9)
+    assert found.radius == pytest.approx(reference.radius(x))
+    assert found.bound == pytest.approx((found.radius / found.gamma) ** 2)
+    rng = np.random.default_rng(0)
+    others = [found.weights + 0.05 * rng.normal(size=(3, 2)) for _ in range(2000)]  # the optimum is unique
+    assert max(reference.margin(weights, x, labels.tolist()) for weights in others) <= found.gamma
+    trace = run("perceptron", experts(attributes=x, thresholds=False), names, passes=500, update_on_tie=False)
+    assert trace.changed.sum() <= found.bound
+
+
+def test_no_margin_no_bound() -> None:
+    found = multiclass_margin([[1.0, 0.0], [1.0, 0.0]], [0, 1])
+    assert (found.gamma, found.bound) == (0.0, math.inf)
 
 
 def test_bound_with_the_margin_of_the_target() -> None:

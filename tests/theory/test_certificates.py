@@ -516,3 +516,17 @@ def test_an_alpha_next_to_one_is_not_rounded_to_it() -> None:
     assert 1.0 < found.alpha < 1.00001
     assert str(linmax.parse(found.learner)) == found.learner
     assert "best alpha  1 (" not in str(found)
+
+
+def test_a_soft_margin_beside_separable_data_is_explained() -> None:
+    """One instance near the boundary: the largest margin gives a larger bound than a little noise."""
+    rows = np.array([[1.0, 0.0]] * 40 + [[-1.0, 1e-3]])
+    found = linmax.theory.certificates.certify_rows(rows, learner="perceptron")
+    assert found.separable
+    assert found.noise > 0.0
+    assert found.widest is not None
+    margin, bound = found.widest
+    assert margin == pytest.approx(widest_margin(rows, order=2.0)[1])
+    assert bound == pytest.approx(linmax.bounds.perceptron(float(np.linalg.norm(rows, axis=1).max()), 1.0, margin))
+    assert bound > found.bound
+    assert f"hard margin  {margin:.6g} (bound" in str(found)

@@ -166,6 +166,7 @@ def test_two_phase_takes_the_fewest_errors() -> None:
         mistakes=3,
         error=0.2,
         failure=0.1,
+        mistakes_only=True,
     )
     assert found.hypothesis.at == 1
     assert found.examples == learn + test
@@ -181,7 +182,7 @@ def test_two_phase_holds_often_enough() -> None:
     failed = 0
     for seed in range(runs):
         learner = Ladder([0.25, 0.22, 0.21, 0.2, 0.0])
-        found = two_phase(learner, draws(seed), mistakes=4, error=0.2, failure=failure)
+        found = two_phase(learner, draws(seed), mistakes=4, error=0.2, failure=failure, mistakes_only=True)
         failed += found.hypothesis.error > 0.2
     assert failed <= failure * runs
 
@@ -195,7 +196,7 @@ def test_selected_is_the_least_of_all_sums(seed: int, n: int) -> None:
     """Against the definition, over all n hypotheses H_0..H_(n-1), repeated ones included."""
     errors = list(np.random.default_rng(seed).uniform(0, 0.6, 40))
     examples = take(seed, n)
-    found = selected(Ladder(errors), examples, failure=0.05)
+    found = selected(Ladder(errors), examples, failure=0.05, mistakes_only=True)
     learner, sums = Ladder(errors), []
     for t, (x, label) in enumerate(examples):
         wrong = sum(learner.predict(z) != y for z, y in examples[t:])
@@ -210,7 +211,7 @@ def test_selected_is_the_least_of_all_sums(seed: int, n: int) -> None:
 def test_selection_copes_with_noise() -> None:
     n = 10
     stream = disjunction(5, n, 2, noise=0.1)
-    found = selected(Disjunction(n), [next(stream) for _ in range(500)], failure=0.05)
+    found = selected(Disjunction(n), [next(stream) for _ in range(500)], failure=0.05, mistakes_only=True)
     fresh = disjunction(6, n, 2, noise=0.1)
     tests = [next(fresh) for _ in range(2000)]
     risk = float(np.mean([found.hypothesis.predict(x) != y for x, y in tests]))
@@ -221,16 +222,16 @@ def test_selected_holds_often_enough() -> None:
     failure, runs = 0.1, 200
     failed = 0
     for seed in range(runs):
-        found = selected(Ladder([0.5, 0.4, 0.3, 0.2, 0.1]), take(seed, 80), failure=failure)
+        found = selected(Ladder([0.5, 0.4, 0.3, 0.2, 0.1]), take(seed, 80), failure=failure, mistakes_only=True)
         failed += found.hypothesis.error > found.error
     assert failed <= failure * runs
 
 
 def test_drawn_by_how_often_they_were_used() -> None:
     examples = [(0.9, 1)] * 10 + [(0.05, 1)] + [(0.9, 1)] * 29
-    picks = [drawn(Ladder([0.1, 0.0]), examples, seed=seed).hypothesis.at for seed in range(400)]
+    picks = [drawn(Ladder([0.1, 0.0]), examples, seed=seed, mistakes_only=True).hypothesis.at for seed in range(400)]
     assert np.mean(picks) == pytest.approx(29 / 40, abs=0.06)
-    found = drawn(Ladder([0.1, 0.0]), examples, failure=0.05)
+    found = drawn(Ladder([0.1, 0.0]), examples, failure=0.05, mistakes_only=True)
     assert found.error == pytest.approx(1 / 40 + math.sqrt(math.log(20) / 80))
 
 
@@ -247,6 +248,45 @@ def test_mean_risk_of_the_hypotheses_holds_often_enough() -> None:
     assert failed <= failure * runs
 
 
+# -- learners that are shown every trial -----------------------------------------------------------------
+
+
+class Steps(Ladder):
+    """A ladder that climbs with every trial it is shown."""
+
+    def learn(self, x: float, label: int) -> None:
+        self.at += 1
+
+
+def test_every_trial_is_shown_unless_asked_otherwise() -> None:
+    errors = list(np.linspace(0.6, 0.0, 300))
+    examples = take(3, 250)
+    found = selected(Steps(errors), examples, failure=0.05)
+    sums = []
+    for since in [place * 250 // 100 for place in range(100)]:
+        wrong = sum(x < errors[since] for x, _ in examples[since:])
+        sums.append((wrong / (250 - since) + bounds.selection_penalty(250, 250 - since, 0.05), since))
+    assert (found.error, found.hypothesis.at) == (pytest.approx(min(sums)[0]), min(sums)[1])
+    assert found.mistakes == sum(x < errors[t] for t, (x, _) in enumerate(examples))
+    picks = [drawn(Steps(errors), examples, seed=seed).hypothesis.at for seed in range(300)]
+    assert np.mean(picks) == pytest.approx(124.5, abs=15)
+    assert max(picks) < 250
+
+
+def test_two_phase_of_a_learner_that_always_changes() -> None:
+    """It fails as seldom as promised, though at first all and later few of its hypotheses are bad."""
+    failure, error, bad = 0.2, 0.2, 6
+    learn, test = bounds.two_phase_examples(bad, error, failure, mistakes_only=False)
+    errors = [1.0] * bad + [0.0] * (learn // 4) + [0.21] * (learn // 2) + [0.0]
+    failed, runs = 0, 60
+    for seed in range(runs):
+        stream = [(0.5, 1)] * learn + take(seed, test)  # no mistakes but the first
+        found = two_phase(Steps(errors), stream, mistakes=bad, error=error, failure=failure, seed=seed)
+        assert (found.examples, found.mistakes) == (learn + test, bad)
+        failed += found.hypothesis.error > error
+    assert failed <= failure * runs
+
+
 # -- bad input -------------------------------------------------------------------------------------------
 
 
@@ -259,7 +299,7 @@ def test_mean_risk_of_the_hypotheses_holds_often_enough() -> None:
         (lambda: longest_survivor(Ladder([1.0]), take(1, 5), mistakes=2), "got 2, but it made 3"),
         (lambda: first_survivor(Ladder([0.0]), draws(1), error=0.0), "error must lie between"),
         (
-            lambda: two_phase(Ladder([0.0]), take(1, 10), mistakes=1, error=0.1),
+            lambda: two_phase(Ladder([0.0]), take(1, 10), mistakes=1, error=0.1, mistakes_only=True),
             "591 to learn and 1532 to test, got 10",
         ),
         (lambda: selected(Ladder([0.0]), []), "must not be empty"),

@@ -45,6 +45,7 @@ from linmax.bounds.batch import (
     survival_run,
     survival_run_printed,
     survival_run_unknown,
+    two_phase_draws,
     two_phase_examples,
     voted_risk,
 )
@@ -122,6 +123,7 @@ __all__ = [
     "survival_run",
     "survival_run_printed",
     "survival_run_unknown",
+    "two_phase_draws",
     "two_phase_examples",
     "voted_risk",
     "voting",

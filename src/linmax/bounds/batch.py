@@ -99,32 +99,50 @@ def survival_error(run: int, failure: float, mistakes: int | None = None, hypoth
     return -math.expm1(math.log(share) / run_)
 
 
-@documented("Instances m1 to learn from and m2 to test with.")
-def two_phase_examples(mistakes: int, error: float, failure: float) -> tuple[int, int]:
+@documented(
+    "Instances m1 to learn from and m2 to test with.", mistakes_only="Whether the learner is shown its mistakes only."
+)
+def two_phase_examples(mistakes: int, error: float, failure: float, mistakes_only: bool = True) -> tuple[int, int]:
     """Instances to learn and to test with in the two-phase conversion.
 
         m1 = ceil(max(4M/eps, (16/eps) ln(2/delta))),   m2 = ceil((32/eps) ln(2(M + 2)/delta))
 
     Run the learner over m1 instances and keep every hypothesis; with probability 1 - delta/2 one has error
     <= eps/2. The one with the fewest errors on m2 fresh instances has error <= eps with probability 1 -
-    delta.
+    delta. The learner must be conservative, so that it has at most M + 1 hypotheses.
 
-    Proof: Chernoff's bounds; if all had larger error, m1 trials would make more than M mistakes.
+    Any other learner (``mistakes_only=False``) has up to m1. Of those used, q = ceil(log2(4/delta)) are drawn:
+
+        m1 = ceil(max(8M/eps, (32/eps) ln(4/delta))),   m2 = ceil((32/eps) ln(2(q + 1)/delta))
+
+    With probability 1 - delta/4 half of those used have error <= eps/2, and with 1 - delta/4 one of these is drawn.
+
+    Proof: Chernoff's bounds; if all (or half of them) had larger error, m1 trials would make more than M mistakes.
 
     Source: after Littlestone (1989), who removes the ln M of the second phase.
 
     Examples
     --------
-    >>> two_phase_examples(10, 0.1, 0.05)
-    (591, 1976)
+    >>> two_phase_examples(10, 0.1, 0.05), two_phase_examples(10, 0.1, 0.05, mistakes_only=False)
+    ((591, 1976), (1403, 1846))
     """
-    mistakes_, error, failure = (
-        count("mistakes", mistakes, 0),
-        fraction("error", error),
-        fraction("failure", failure),
-    )
-    learn = math.ceil(max(4.0 * mistakes_ / error, 16.0 / error * math.log(2.0 / failure)))
-    return learn, math.ceil(32.0 / error * math.log(2.0 * (mistakes_ + 2.0) / failure))
+    most, error, failure = count("mistakes", mistakes, 0), fraction("error", error), fraction("failure", failure)
+    halves = 1.0 if mistakes_only else 2.0  # the other half of the hypotheses may be bad
+    learn = max(4.0 * most / error, 16.0 / error * math.log(2.0 * halves / failure))
+    tested = most + 1 if mistakes_only else two_phase_draws(failure)
+    return math.ceil(halves * learn), math.ceil(32.0 / error * math.log(2.0 * (tested + 1.0) / failure))
+
+
+@documented("Number of hypotheses.")
+def two_phase_draws(failure: float) -> int:
+    """Hypotheses drawn of a learner that is shown every trial: ceil(log2(4/delta)); see `two_phase_examples`.
+
+    Examples
+    --------
+    >>> two_phase_draws(0.05)
+    7
+    """
+    return math.ceil(math.log2(4.0 / fraction("failure", failure)))
 
 
 @documented("Bound on the mean risk, at most 1.")

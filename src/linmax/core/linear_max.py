@@ -164,7 +164,7 @@ def difference(trials: Trials, t: int, label: int, rival: int, index: np.ndarray
             index[found], index[found + np.uint64(1)] = at + low, at + high
             z[found], z[found + np.uint64(1)] = value, -value
             found += np.uint64(2) if value != 0.0 else np.uint64(0)  # no branch: zeros are hard to predict
-        row, count = row + width * stride, np.int64(found)
+        row, count = row + width * stride, int(np.int64(found))
     places, parts = index[count : count + 2 * rows.size], z[count : count + 2 * rows.size]
     for j in range(rows.size):
         first, second = np.uint64(2 * j), np.uint64(2 * j + 1)

@@ -25,7 +25,8 @@ from scipy.optimize import linprog, minimize, nnls
 
 from linmax import bounds
 from linmax.bounds.arguments import golden_section
-from linmax.data.experts import Experts
+from linmax.data.experts import Experts, experts
+from linmax.data.names import distinct_labels, label_array
 from linmax.engine.notation import Learner, as_learner
 from linmax.models.run import run
 from linmax.models.threshold import LinearThreshold
@@ -38,7 +39,16 @@ from linmax.util.blas import one_blas_thread
 from linmax.util.checks import whole
 from linmax.util.progress import LateProgress
 
-__all__ = ["Certificate", "certify", "certify_rows", "hinge_noise", "least_noise", "widest_margin"]
+__all__ = [
+    "Certificate",
+    "MulticlassMargin",
+    "certify",
+    "certify_rows",
+    "hinge_noise",
+    "least_noise",
+    "multiclass_margin",
+    "widest_margin",
+]
 
 MOST_ROWS = 20_000  # rows (trials times wrong classes) beyond which u is sought on a sample of the trials
 LEAST_MARGIN = 1e-5  # smallest margin, relative to the largest: below it u.z has too few digits to divide by
@@ -79,6 +89,9 @@ class Certificate:
         The bound is no less than ``most``, and so says nothing.
     separable
         Whether some u of the kind makes no mistake; None if it was not settled.
+    widest
+        (margin, bound) of the comparator that separates with the largest margin, where there is one. The least bound
+        may still belong to another u or margin with some noise, which then appear as ``margin`` and ``noise``.
     sampled
         Number of trials on which u was sought, when not on all. Margin, noise and bound are of all trials
         in any case.
@@ -101,6 +114,7 @@ class Certificate:
     updates: int | None
     vacuous: bool
     separable: bool | None
+    widest: tuple[float, float] | None
     sampled: int | None
     expected: bool
     most: float
@@ -117,6 +131,10 @@ class Certificate:
         if self.alpha is not None and self.tuned_bound is not None:
             empty = ", vacuous" if says_nothing(self.tuned_bound, self.most) else ""
             lines.insert(2, ("best alpha", f"{shown_alpha(self.alpha)} (bound {_shown(self.tuned_bound)}{empty})"))
+        if self.widest is not None and self.noise > 0.0:
+            margin, bound = self.widest
+            without = f"{margin:.6g} (bound {_shown(bound)}); the margin and noise above bound less"
+            lines.insert(-1, ("hard margin", without))
         if self.sampled is not None:
             lines.append(("sample", f"u was found on {self.sampled} of {self.trials} trials, and measured on all"))
         width = max(len(name) for name, _ in lines)
@@ -213,6 +231,7 @@ def certify(
     margin      ...
     noise       ...
     separable   yes
+    hard margin ...
     comparator  9 weights; ...
     """
     described = _described(learner)
@@ -305,6 +324,11 @@ def _certify(
             alpha = free.of_rule.best_alpha(learned, best_margin, free.counted(best_noise))
             tuned = free.total(tuned, seen.trials)
         bound = found.total(bound, seen.trials)
+        widest = None
+        if separable:
+            hard, lowest = measured[0]
+            least = float(lowest[0])
+            widest = least, found.total(found.value(found.of_rule.measure(hard), least, 0.0), seen.trials)
     most = min(float(seen.trials), found.total(seen.trials, seen.trials))
     named = f"({shown_alpha(alpha)})" if isinstance(learner, str) and alpha is not None else ""
     return Certificate(
@@ -320,6 +344,7 @@ def _certify(
         updates=None,
         vacuous=says_nothing(bound, most),
         separable=separable,
+        widest=widest,
         sampled=None if sample is seen else sample.trials,
         expected=found.expected,
         most=most,
@@ -529,6 +554,67 @@ def widest_margin(
     order = _checked_order(order, positive)
     with one_blas_thread():
         return widest_margin_of(Rows(rows, trial), order, positive)
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassMargin:
+    """Largest margin of the multi-class Perceptron on given data, and its bound; made by `multiclass_margin`.
+
+    Attributes
+    ----------
+    gamma : float
+        max over W of min over points p of label l and classes z != l of (w_l - w_z).p / sqrt(2 sum_i |w_i|^2); 0 where
+        the data are not separable.
+    radius : float
+        R = max |p|_2.
+    bound : float
+        R^2/gamma^2, or infinity.
+    weights : numpy.ndarray
+        W, one row a class, sum_i |w_i|^2 = 1.
+    classes : list
+        Labels of the rows of W.
+    """
+
+    gamma: float
+    radius: float
+    bound: float
+    weights: Vector
+    classes: list[Any]
+
+
+def multiclass_margin(attributes: Any, labels: Sequence[Any]) -> MulticlassMargin:
+    """Return gamma*, R and R^2/gamma*^2 of the multi-class Perceptron on given points.
+
+    Parameters
+    ----------
+    attributes : array-like or sparse array
+        One row a point; append a column of ones for a threshold.
+    labels : sequence
+        The class of each point.
+
+    Returns
+    -------
+    MulticlassMargin
+        The margin, the radius, the bound and the weights that reach the margin.
+
+    References
+    ----------
+    Lecture slides on the multi-class Perceptron: at most R^2/gamma*^2 violations, in any order of the points.
+
+    Examples
+    --------
+    >>> found = multiclass_margin([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], ["a", "b", "c"])
+    >>> round(found.gamma, 4), round(found.radius, 4), round(found.bound, 4)
+    (0.6124, 1.4142, 5.3333)
+    """
+    instances = experts(attributes=attributes, thresholds=False)
+    with LateProgress("margin") as progress:
+        rows, _ = rows_of(instances, labels, progress.tell)
+    u, margin = widest_margin(rows.matrix, rows.owners, order=2.0)
+    classes = distinct_labels(label_array(labels))[0]
+    gamma, radius = max(0.0, margin) / math.sqrt(2.0), instances.radius
+    bound = bounds.multiclass_perceptron(radius, gamma)
+    return MulticlassMargin(gamma, radius, bound, u.reshape(-1, len(classes)).T, classes)
 
 
 def widest_margin_of(table: Rows, order: float, positive: bool) -> tuple[Vector, float]:

@@ -5,13 +5,16 @@ library); examples are pairs (x, label), drawn independently from one distributi
 returns one of its hypotheses (a deep copy) with a guarantee: error at most ``error`` with probability at least
 1 - ``failure``.
 
-The learner is made conservative: it learns from a trial only after a mistake. A mistake bound holds for every sequence,
-in particular for that of the mistakes, so nothing is lost, and a hypothesis lasts from one mistake to the next.
+The survivors need a conservative learner, whose hypothesis lasts from one mistake to the next, so it is shown its
+mistakes only. A mistake bound holds for every sequence, in particular for that of the mistakes: a mistake-driven rule
+loses nothing; learners that also learn from trials that they predict right (thick separators, PA, AROW, softmax,
+averages) do. The other conversions show the learner every trial, or its mistakes only where ``mistakes_only=True``.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,12 +23,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from linmax import bounds
+from linmax.bounds.arguments import fraction
 from linmax.data.experts import Experts, experts
 from linmax.engine.notation import as_learner
 from linmax.models.model import Model
-from linmax.util.checks import whole
+from linmax.util.checks import boolean, whole
 
 __all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
+
+CANDIDATES = 100  # hypotheses that `selected` tests of a learner that is shown every trial
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +61,7 @@ class Guaranteed:
     ...     answer = 0
     ...     def predict(self, x): return self.answer
     ...     def learn(self, x, label): self.answer = label
-    >>> print(selected(Last(), [(None, 1)] * 1000))
+    >>> print(selected(Last(), [(None, 1)] * 1000, mistakes_only=True))
     error <= 0.09173 with probability 0.95 (1000 examples, 1 mistakes; tested on the 999 examples after it)
     """
 
@@ -159,6 +165,23 @@ def _play(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], most: int
         learner.learn(x, label)
         kept.append(_Kept(copy.deepcopy(learner), t + 1))
     return kept
+
+
+def _play_all(
+    learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], moments: set[int], most: int | None = None
+) -> tuple[dict[int, Any], int, int]:
+    """Show the learner every trial; return its hypotheses before some of them, and how many trials and mistakes."""
+    kept: dict[int, Any] = {}
+    trials = wrong = 0
+    for x, label in examples:
+        if trials in moments:
+            kept[trials] = copy.deepcopy(learner)
+        if not _right(learner.predict(x), label):
+            wrong += 1
+            _keep_promise(wrong, most)
+        learner.learn(x, label)
+        trials += 1
+    return kept, trials, wrong
 
 
 def _keep_promise(made: int, most: int | None) -> None:
@@ -293,11 +316,16 @@ def two_phase(
     mistakes: int,
     error: float,
     failure: float = 0.05,
+    mistakes_only: bool = False,
+    seed: int = 0,
 ) -> Guaranteed:
-    """Learn on m1 examples, test all hypotheses on m2 fresh ones, return the one with the fewest errors.
+    """Learn on m1 examples, test hypotheses on m2 fresh ones, return the one with the fewest errors.
 
-    m1 and m2 are `linmax.bounds.two_phase_examples` (mistakes, error, failure). For a large mistake bound
-    this needs far fewer examples than `first_survivor`: about (4M + 32 ln M)/error against (M ln M)/error.
+    m1 and m2 are `linmax.bounds.two_phase_examples`(mistakes, error, failure, mistakes_only). For a large mistake
+    bound this needs far fewer examples than `first_survivor`: about (4M + 32 ln M)/error against (M ln M)/error.
+
+    The theorem tests all M + 1 hypotheses of a conservative learner (``mistakes_only=True``). A learner that is shown
+    every trial may have m1; then a few are tested that are drawn at random, and m1 is twice as large.
 
     Source: after Littlestone (1989), From on-line to batch learning.
 
@@ -311,6 +339,10 @@ def two_phase(
         A mistake bound of the learner.
     error, failure
         The guarantee that is wanted.
+    mistakes_only
+        Show the learner its mistakes only.
+    seed
+        Of the draw, where every trial is shown.
 
     Returns
     -------
@@ -323,36 +355,51 @@ def two_phase(
     ...     answer = 0
     ...     def predict(self, x): return self.answer
     ...     def learn(self, x, label): self.answer = label
-    >>> found = two_phase(Last(), [(None, 1)] * 3000, mistakes=1, error=0.1)
+    >>> found = two_phase(Last(), [(None, 1)] * 4000, mistakes=1, error=0.1)
     >>> found.hypothesis.answer, found.examples
-    (1, 2123)
+    (1, 3249)
+    >>> two_phase(Last(), [(None, 1)] * 3000, mistakes=1, error=0.1, mistakes_only=True).examples
+    2123
     """
-    learn, test = bounds.two_phase_examples(mistakes, error, failure)
+    only = boolean("mistakes_only", mistakes_only)
+    learn, test = bounds.two_phase_examples(mistakes, error, failure, only)
     stream = iter(examples)
-    kept = _play(learner, islice(stream, learn), mistakes)
+    if only:
+        kept = _play(learner, islice(stream, learn), mistakes)
+        used, wrong, hypotheses = kept[-1].since + kept[-1].run, len(kept) - 1, [one.hypothesis for one in kept]
+    else:
+        draws = np.random.default_rng(whole("seed", seed, 0)).integers(learn, size=bounds.two_phase_draws(failure))
+        found, used, wrong = _play_all(learner, islice(stream, learn), set(draws.tolist()), mistakes)
+        hypotheses = list(found.values())
     fresh = list(islice(stream, test))
-    used = kept[-1].since + kept[-1].run + len(fresh)
+    used += len(fresh)
     if used < learn + test:
         raise ValueError(
             f"examples must be {learn} to learn and {test} to test, got {used}; give more, or a larger error"
         )
-    wrong = [_errors(one.hypothesis, fresh) for one in kept]
-    at = int(np.argmin(wrong))
-    basis = f"{wrong[at]} errors on {test} fresh examples, the fewest of {len(kept)} hypotheses"
-    return Guaranteed(kept[at].hypothesis, float(error), float(failure), used, len(kept) - 1, basis)
+    errors = [_errors(hypothesis, fresh) for hypothesis in hypotheses]
+    at = int(np.argmin(errors))
+    basis = f"{errors[at]} errors on {test} fresh examples, the fewest of {len(errors)} hypotheses"
+    return Guaranteed(hypotheses[at], float(error), float(failure), used, wrong, basis)
 
 
 def _errors(hypothesis: Any, examples: list[tuple[Any, Any]]) -> int:
     return sum(not _right(hypothesis.predict(x), label) for x, label in examples)
 
 
-def selected(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05) -> Guaranteed:
+def selected(
+    learner: TaughtLearner,
+    examples: Iterable[tuple[Any, Any]],
+    *,
+    failure: float = 0.05,
+    mistakes_only: bool = False,
+) -> Guaranteed:
     """The hypothesis with the least error on the examples after it, plus a penalty for their number.
 
     No mistake bound is needed and noise is allowed: risk <= errors/tested + sqrt(ln(n(n + 1)/failure)/(2
-    tested)), for all hypotheses at once. It is also at most M/n + 6 sqrt(ln(2(n + 1)/failure)/n)
-    (`linmax.bounds.selection_risk`). The learner may use all examples; each hypothesis is tested on all
-    later ones, (M + 1) n predictions in all.
+    tested)), for all n hypotheses at once. Each candidate is tested on all later examples. A learner that is shown
+    every trial has 100 candidates at equal distances. One that is shown its mistakes only has all of its M + 1
+    hypotheses; the risk is then also at most M/n + 6 sqrt(ln(2(n + 1)/failure)/n) (`linmax.bounds.selection_risk`).
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), On the generalization ability of on-line learning
     algorithms.
@@ -365,6 +412,10 @@ def selected(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], *, fai
         Pairs (x, label).
     failure
         The probability that the guarantee may fail.
+    mistakes_only
+        Show the learner its mistakes only. Mistake-driven rules lose nothing. Others do: after 2,000 trials of the
+        majority problem with noise .2 ``arow(1)`` errs on .49 of new instances instead of .24, ``A-perceptron`` on .33
+        instead of .25, ``softmax`` on .29 instead of .22.
 
     Returns
     -------
@@ -377,7 +428,7 @@ def selected(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], *, fai
     ...     answer = 0
     ...     def predict(self, x): return self.answer
     ...     def learn(self, x, label): self.answer = label
-    >>> found = selected(Last(), [(None, 1)] * 1000)
+    >>> found = selected(Last(), [(None, 1)] * 1000, mistakes_only=True)
     >>> found.hypothesis.answer, round(found.error, 3)
     (1, 0.092)
     """
@@ -385,29 +436,38 @@ def selected(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], *, fai
     n = len(stored)
     if n == 0:
         raise ValueError("examples must not be empty; a hypothesis is chosen by what comes after it")
-    kept = _play(learner, stored)
-    best: tuple[float, int, int] | None = None
-    for i, one in enumerate(kept):
-        tested = n - one.since
-        penalty = bounds.selection_penalty(n, tested, failure)
+    if boolean("mistakes_only", mistakes_only):
+        kept = _play(learner, stored)
+        candidates, mistakes = {one.since: one.hypothesis for one in kept}, len(kept) - 1
+    else:
+        spaced = {place * n // CANDIDATES for place in range(CANDIDATES)}
+        candidates, _, mistakes = _play_all(learner, stored, spaced)
+    best: tuple[float, int] | None = None
+    for since, hypothesis in candidates.items():
+        penalty = bounds.selection_penalty(n, n - since, failure) if since < n else math.inf
         if best is not None and penalty >= best[0]:
             break  # later hypotheses have larger penalties still
-        wrong = _errors(one.hypothesis, stored[one.since :])
-        if best is None or wrong / tested + penalty < best[0]:
-            best = (wrong / tested + penalty, i, tested)
+        risk = _errors(hypothesis, stored[since:]) / (n - since) + penalty
+        if best is None or risk < best[0]:
+            best = risk, since
     assert best is not None  # the first hypothesis is tested on all n
-    risk, at, tested = best
-    basis = f"tested on the {tested} examples after it"
-    return Guaranteed(kept[at].hypothesis, min(1.0, risk), float(failure), n, len(kept) - 1, basis)
+    risk, since = best
+    basis = f"tested on the {n - since} examples after it"
+    return Guaranteed(candidates[since], min(1.0, risk), float(failure), n, mistakes, basis)
 
 
 def drawn(
-    learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], *, failure: float = 0.05, seed: int = 0
+    learner: TaughtLearner,
+    examples: Iterable[tuple[Any, Any]],
+    *,
+    failure: float = 0.05,
+    seed: int = 0,
+    mistakes_only: bool = False,
 ) -> Guaranteed:
     """A hypothesis drawn at random among those used, each as likely as it was used often.
 
     Its error *in the mean over the draw* is at most M/n + sqrt(ln(1/failure)/(2n)) with probability 1 -
-    failure (`linmax.bounds.average_risk`): the cheapest guarantee that on-line mistakes give.
+    failure (`linmax.bounds.average_risk`): the cheapest guarantee that on-line mistakes give, for every learner.
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1.
 
@@ -421,6 +481,8 @@ def drawn(
         The probability that the guarantee may fail.
     seed
         Of the draw.
+    mistakes_only
+        Show the learner its mistakes only (see `selected`).
 
     Returns
     -------
@@ -437,11 +499,17 @@ def drawn(
     >>> found.hypothesis.answer, round(found.error, 4)
     (1, 0.0397)
     """
-    kept = _play(learner, examples)
-    n = kept[-1].since + kept[-1].run
+    failure = fraction("failure", failure)
+    stored = list(examples)
+    n = len(stored)
     if n == 0:
         raise ValueError("examples must not be empty; hypotheses are drawn by how often they were used")
     moment = int(np.random.default_rng(whole("seed", seed, 0)).integers(n))
-    used = [one for one in kept if one.since <= moment][-1]
-    error = bounds.average_risk((len(kept) - 1) / n, n, failure)
-    return Guaranteed(used.hypothesis, error, float(failure), n, len(kept) - 1, "in the mean over the draw")
+    if boolean("mistakes_only", mistakes_only):
+        kept = _play(learner, stored)
+        hypothesis, mistakes = [one for one in kept if one.since <= moment][-1].hypothesis, len(kept) - 1
+    else:
+        found, _, mistakes = _play_all(learner, stored, {moment})
+        hypothesis = found[moment]
+    error = bounds.average_risk(mistakes / n, n, failure)
+    return Guaranteed(hypothesis, error, float(failure), n, mistakes, "in the mean over the draw")
