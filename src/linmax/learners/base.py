@@ -48,15 +48,18 @@ __all__ = [
 ]
 
 
+NOWHERE = np.zeros(0, np.int64)
+
+
 class Placement(NamedTuple):
-    """A state that learned apart, and where its columns and classes are among those of all together."""
+    """State of one of several models, and the places of its columns and classes among those of all."""
 
     state: Any
-    voters: np.ndarray
-    raters: np.ndarray
-    dense: np.ndarray
-    sparse: np.ndarray
-    classes: np.ndarray
+    voters: np.ndarray = NOWHERE
+    raters: np.ndarray = NOWHERE
+    dense: np.ndarray = NOWHERE
+    sparse: np.ndarray = NOWHERE
+    classes: np.ndarray = NOWHERE
 
 
 class Mixture(NamedTuple):
