@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from linmax.models.streams import stream
     from linmax.models.threshold import LinearThreshold
     from linmax.models.trace import Trace
+    from linmax.models.vote_table import read_votes
     from linmax.rules.check import check_rule
     from linmax.rules.custom import rule
     from linmax.service.client import AsyncClient, Client
@@ -79,6 +80,7 @@ _HOMES = {
     "nearest": "learners.attributes.pool",
     "paper_pool": "engine.pools",
     "parse": "engine.notation",
+    "read_votes": "models.vote_table",
     "recent_label": "learners.recent_label",
     "rivals": "techniques.rivals",
     "river": "models.river",
@@ -138,6 +140,7 @@ __all__ = [
     "normalization",
     "paper_pool",
     "parse",
+    "read_votes",
     "recent_label",
     "recycle",
     "rivals",

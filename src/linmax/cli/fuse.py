@@ -57,16 +57,20 @@ __all__ = ["OPTIONS", "run"]
 PROGRESS_ROWS = 500  # rows between updates of the progress bar
 LEARNER = "auto"
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
-SERIAL_FUSE_OPTIONS = "shuffle test_fraction ask costs tolerance wrong predictions plot reliability not_asked"
+SERIAL_FUSE_OPTIONS = (
+    "long scores shuffle test_fraction ask costs tolerance wrong predictions plot reliability not_asked"
+)
 
 
 OPTIONS = f"""
 input:
 VOTES...  a table with a column for each voter; - is standard input
 {FORMAT_OPTION}
---label COLUMN  the column of right labels (default: label, target, class or y, if any)
+--label COLUMN  the column of right labels (default: label, truth, gold, target, answer ..., if any)
 --ignore A,B  columns that are not voters
 --by A,B  side columns, such as a subject: a voter may be trusted on one only
+--long ITEM,VOTER,VOTE  columns of a table with a row for each answer (recognized; none declines)
+--scores  fuse the log-probabilities or confidences of a log or long table instead of its votes
 --wrong COLUMN  a column that is true where the label is a class known to be wrong
 --abstain VALUE  a vote that means abstention, like an empty field
 --not-asked VALUE  value marking a voter that was not asked (not an abstention)
@@ -136,6 +140,7 @@ def _fuse(arguments: argparse.Namespace) -> None:
     asked = _asked(arguments, fusion, table, np.concatenate([labelled, held]), costs)
     if arguments.json:
         figures = _figures(arguments, table.classes, report, seconds, len(unlabelled))
+        figures |= {"mean_costs": table.costs, "mean_seconds": table.seconds} if table.by_item is not None else {}
         figures |= {"plot": arguments.plot, "predictions": arguments.predictions, "refused": table.refusals.total}
         outputs.write_json(figures | ({} if asked is None else {"asking": asked.to_dict()}), arguments.json)
     say(screen, _headline(arguments, table))
@@ -282,7 +287,8 @@ def _predict(path: str, fusion: VoteFusion, table: VoteTable, rows: np.ndarray) 
     with replacing(path) as file:
         writer = PredictionWriter(PREDICTIONS[Path(path).suffix.lower()], file, "probabilities")
         if len(rows):
-            part = RowPart([table.lines[row] for row in rows], [], None, table.rows(rows))
+            tags = None if table.tags is None else [table.tags[row] for row in rows]
+            part = RowPart([table.lines[row] for row in rows], [], tags, table.rows(rows))
             answers = FusionFile(model=fusion).predict(part, OutputOptions("probabilities"))
             writer.write(answers)
             writer.end(answers)
@@ -366,6 +372,13 @@ def _check_asking(arguments: argparse.Namespace, table: VoteTable) -> dict[str, 
         except (TypeError, ValueError) as error:
             what = "not JSON: " if isinstance(error, json.JSONDecodeError) else ""
             raise ValueError(f"--costs {arguments.costs}: {what}{error}") from None
+    elif (
+        (arguments.ask is not None or arguments.html is not None)
+        and table.voters
+        and table.voters.keys() <= table.costs.keys()
+    ):
+        costs = {voter: table.costs[voter] for voter in table.voters}
+        table.remarks.append("Costs are the mean costs of the answers in the data; --costs FILE gives others.")
     if arguments.ask is None:
         if arguments.tolerance is not None:
             raise ValueError("--tolerance requires --ask; add --ask ROWS, or remove it")

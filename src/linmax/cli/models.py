@@ -298,15 +298,14 @@ class FusionFile(ModelFile):
         self.model = VoteFusion.load(self.path)
 
     def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
-        """Read whole tables; columns that are not voters are left out."""
-        for path in paths:
-            with _caught(self.found):
-                table = votes_for(self.model, arguments, path)
-            self.refusals.join(table.refusals)
-            self.found += table.remarks
-            labels = [None if label is None else str(label) for label in table.labels]
-            self._name = table.name
-            yield RowPart(table.lines, labels, table.tags, table.rows(np.arange(len(table.lines))))
+        """Read all tables as one; columns that are not voters are left out."""
+        with _caught(self.found):
+            table = votes_for(self.model, arguments, paths)
+        self.refusals.join(table.refusals)
+        self.found += table.remarks
+        labels = [None if label is None else str(label) for label in table.labels]
+        self._name = table.name
+        yield RowPart(table.lines, labels, table.tags, table.rows(np.arange(len(table.lines))))
 
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers:
         """Return classes, and numbers or sets if wanted."""

@@ -35,6 +35,7 @@ __all__ = ["OPTIONS", "run"]
 OPTIONS = f"""
 MODEL  a file saved by linmax learn --model or linmax fuse --model
 {INPUT_OPTIONS}
+--long ITEM,VOTER,VOTE  columns of a table with a row for each answer (fusions; recognized)
 output:
 --id COLUMN  copy this column, or key, to the output, under its own name
 --write labels|scores|probabilities  what to write for each line (default: labels; with --top, probabilities)

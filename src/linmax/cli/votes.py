@@ -12,10 +12,10 @@ from linmax.cli.options import cells_listed
 from linmax.cli.report import counted, nothing_read, shown_name, shown_names
 from linmax.data.names import ROWS_OF_IDS, silent_votes, written
 from linmax.data.score_columns import rated_columns
+from linmax.io.answers import Long
 from linmax.io.reader import ReadTable
-from linmax.io.schema import label_of
 from linmax.models.fusion import VoteFusion, in_order
-from linmax.models.vote_table import Columns, VoteTable, read_votes, remarks_on_strange, side_names, some
+from linmax.models.vote_table import VoteTable, joined, remarks_on_strange, side_names, some, vote_columns
 
 __all__ = ["MOST_REMEMBERED", "votes_for", "votes_to_learn"]
 
@@ -29,12 +29,9 @@ def votes_to_learn(arguments: argparse.Namespace, fusion: VoteFusion | None) -> 
     by = list(dict.fromkeys(cells_listed(arguments.by) if fusion is None else side_names(fusion)))
     if arguments.label is not None and arguments.label in by:
         raise ValueError(f"--by {arguments.label} is the column of labels, which is not there when predicting")
-    read, remarks = _joined(arguments, [*([] if arguments.label is None else [arguments.label]), *by])
-    columns = dict(read.columns)
-    label = label_of([column for column in columns if column not in by], arguments.label)
-    labels = [None] * len(read.lines) if label is None else columns.pop(label)
-    table = VoteTable(name, columns, {column: columns.pop(column) for column in by}, labels, read.lines, read.refusals)
-    table.remarks = remarks
+    read = _joined(arguments, [*([] if arguments.label is None else [arguments.label]), *by])
+    table = VoteTable.of(name, read, arguments.label, by)
+    label, labels = table.label, table.labels
     table.wrong = _marked(arguments, table, label)
     table.remarks += _same_labels(labels)
     if all(one is None for one in labels):
@@ -49,6 +46,9 @@ def votes_to_learn(arguments: argparse.Namespace, fusion: VoteFusion | None) -> 
         _keep_known(fusion, table)
     if not table.voters:
         raise ValueError(f"{name} has no column besides {label!r} that may be a voter")
+    if arguments.scores:
+        table.take_log_probabilities()
+        return table
     scored, labelled = table.rated(), {written(one) for one in labels if one is not None}
     # the others are voters whose answers are in an object of JSON
     if scored is not None and (not labelled or not labelled.isdisjoint(map(written, scored[1]))):
@@ -68,19 +68,28 @@ def votes_to_learn(arguments: argparse.Namespace, fusion: VoteFusion | None) -> 
     return table
 
 
-def votes_for(fusion: VoteFusion, arguments: argparse.Namespace, path: str) -> VoteTable:
+def votes_for(fusion: VoteFusion, arguments: argparse.Namespace, paths: Sequence[str]) -> VoteTable:
     """Read the votes or scores of the voters that a fusion knows, and its side columns, to predict from."""
-    by, known, name = side_names(fusion), set(fusion.voters_), shown_name(path)
-    read = _table(arguments, path, [name for name in (arguments.id, arguments.label) if name], known=[*known, *by])
-    columns = dict(read.columns)
+    by, known, name = side_names(fusion), set(fusion.voters_), shown_names(paths)
+    wanted = [name for name in (arguments.id, arguments.label) if name]
+    tables = [_table(arguments, path, wanted, known=[*known, *by, *_long(arguments)]) for path in paths]
+    raw = {column.rpartition(":")[0] or column for table in tables for column in table.columns}
+    read = joined(
+        list(map(shown_name, paths)), tables, [] if known & raw else _long(arguments) or None, arguments.label
+    )
+    columns = read.columns if read.by_item is None else read.columns | read.by_item.sides
     tags = None if not arguments.id else ["" if cell is None else str(cell) for cell in columns[arguments.id]]
-    labels = columns.pop(arguments.label) if arguments.label else [None] * len(read.lines)
+    labels = columns[arguments.label] if arguments.label in columns else [None] * len(read.lines)
+    if read.by_item is not None:
+        tags, labels = tags or read.by_item.items, read.by_item.labels if arguments.label not in columns else labels
+    columns = {column: cells for column, cells in columns.items() if column != arguments.label}
     absent_side = next((side for side in by if side not in columns), None)
     if absent_side is not None:
         raise ValueError(f"{name} has no column {absent_side!r}, by which the fusion was learned; add it")
     raters = {column: cells for column, cells in columns.items() if column.rpartition(":")[0] in known}
     voters = {column: cells for column, cells in columns.items() if column in known and column not in by}
     table = VoteTable(name, voters, {side: columns[side] for side in by}, labels, read.lines, read.refusals, tags)
+    table.remarks += read.remarks
     present = set(voters) | {column.rpartition(":")[0] for column in raters}
     if not present:
         example = f"such as {fusion.voters_[0]!r}; it has {', '.join(columns)}"
@@ -212,25 +221,31 @@ def _is_stranger(votes: Sequence[Any], known: Collection[Any]) -> bool:
     return sum(vote not in known for vote in votes) > len(votes) / 2
 
 
-def _table(
-    arguments: argparse.Namespace,
-    path: str,
-    wanted: Sequence[str],
-    known: Sequence[str] | None = None,
-    alone: bool = True,
-) -> ReadTable:
-    """Read a table without the columns to ignore.
+def _long(arguments: argparse.Namespace) -> list[str]:
+    """Return the columns of ``--long``, none if it is not given or declined."""
+    long = [] if arguments.long in (None, "none") else cells_listed(arguments.long)
+    if len(long) not in (0, len(Long._fields)):
+        raise ValueError(f"--long must name three columns, ITEM,VOTER,VOTE, got {arguments.long!r}")
+    return long
 
-    Columns that are ``wanted`` must be there, and if the table is ``alone`` also those to ignore. With ``known`` only
-    these columns and those that are wanted need hold what a table can hold.
+
+def _table(
+    arguments: argparse.Namespace, path: str, wanted: Sequence[str], known: Sequence[str] | None = None
+) -> ReadTable:
+    """Read a table or a log without the columns to ignore; columns that are ``wanted`` must be there.
+
+    With ``known`` only these columns and those that are wanted need hold what a table can hold.
     """
     ignored, name = cells_listed(arguments.ignore), shown_name(path)
-    table = read_votes(path, ignored, arguments.format, arguments.strict, None if known is None else {*known, *wanted})
-    if not table.lines and table.refusals.total:
+    needed = None if known is None else {*known, *wanted}
+    table = vote_columns(path, ignored, arguments.format, arguments.strict, needed)
+    if not table.lines and not table.answers and table.refusals.total:
         raise ValueError(nothing_read([name], table.refusals))
+    if table.answers:
+        return table
     if not table.columns and not table.left_out:
         raise ValueError(f"{name} is empty; give a table")
-    for column in (*(ignored if alone else ()), *wanted):
+    for column in wanted:
         if column not in table.columns and column not in table.left_out:
             raise ValueError(f"{name} has no column {column!r}; it has {', '.join(table.columns)}")
     if not table.columns or not table.lines:
@@ -238,25 +253,16 @@ def _table(
     return table
 
 
-def _joined(arguments: argparse.Namespace, wanted: Sequence[str]) -> tuple[ReadTable, list[str]]:
-    """Read one or several tables as one, and remark on columns that some of them lack."""
-    paths, remarks = arguments.votes, list[str]()
-    tables = [_table(arguments, path, wanted, alone=len(paths) == 1) for path in paths]
-    joined, keys = tables[0], {name: key for table in tables for name, key in table.objects.items()}
-    if len(tables) == 1:
-        return joined, remarks
-    columns: Columns = {name: [] for table in tables for name in table.columns}
-    for path, table in zip(paths, tables, strict=True):
-        if lacking := [name for name in columns if name not in table.columns]:
-            noun = "column" if len(lacking) == 1 else "columns"
-            remarks.append(f"{shown_name(path)} has no {noun} {some(lacking)}; empty there.")
-        for name, cells in columns.items():
-            cells += table.columns.get(name) or [None] * len(table.lines)
-    for table in tables[1:]:
-        joined.refusals.join(table.refusals)
-    left_out = set[str]().union(*(table.left_out for table in tables))
-    absent = next((name for name in cells_listed(arguments.ignore) if name not in columns.keys() | left_out), None)
+def _joined(arguments: argparse.Namespace, wanted: Sequence[str]) -> ReadTable:
+    """Read one or several tables as one."""
+    paths, long = arguments.votes, _long(arguments) or (None if arguments.long is None else [])
+    read = joined(
+        list(map(shown_name, paths)), [_table(arguments, path, wanted) for path in paths], long, arguments.label
+    )
+    ignored = {name: read.columns.pop(name, None) for name in cells_listed(arguments.ignore)}
+    absent = next((name for name, cells in ignored.items() if cells is None and name not in read.left_out), None)
     if absent is not None:
-        raise ValueError(f"none of {len(paths)} tables has a column {absent!r}; they have {', '.join(columns)}")
-    lines = [line for table in tables for line in table.lines]
-    return ReadTable(columns, lines, joined.refusals, left_out, keys), remarks
+        table = f"{shown_name(paths[0])} has no column {absent!r}; it has"
+        several = f"none of {len(paths)} tables has a column {absent!r}; they have"
+        raise ValueError(f"{table if len(paths) == 1 else several} {', '.join(read.columns)}")
+    return read

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from linmax.io import lexer
+from linmax.io.answers import NESTED
 from linmax.io.lexer import REASONS
 from linmax.io.options import ReadOptions
 from linmax.io.records import COLUMN_OPTIONS, Columns, Row, RowFormat
@@ -226,7 +227,7 @@ class JsonLines(RowFormat):
         for (key, name), column in found.items():
             if name is None and key in self._objects and not any(value is not None for value in column):
                 continue  # null in the place of an object
-            called = key if name is None else name if key in texts or key == FEATURES else f"{key}:{name}"
+            called = key if name is None else name if key in texts or key in (FEATURES, *NESTED) else f"{key}:{name}"
             if called in columns:
                 inner, outer = sorted([key, named[called]], key=lambda one: one == called)
                 where = "outside of it" if outer == called else f"in that of {outer!r}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from linmax.io.answers import LOG_FORMATS, Answer, AnswerTable, log_format, read_log
 from linmax.io.batch import Batch, Classes
 from linmax.io.formats import FORMATS, format_of, make_format
 from linmax.io.lines import LineFormat, LineReader
@@ -101,6 +102,10 @@ class ReadTable:
         Columns, and keys of JSON with all in their objects, that were there and are ignored.
     objects
         The key of JSON in whose object a column stands, for those that do.
+    answers, remarks
+        Of a log of answers, which has no columns: its records, and what was noticed on reading them.
+    by_item
+        The answers by item, if the columns were made from a log or from a long table.
     """
 
     columns: Columns
@@ -108,6 +113,9 @@ class ReadTable:
     refusals: Refusals
     left_out: set[str]
     objects: dict[str, str]
+    answers: list[Answer] | None = None
+    remarks: list[str] = field(default_factory=list)
+    by_item: AnswerTable | None = None
 
 
 def read_table(
@@ -117,14 +125,18 @@ def read_table(
     strict: bool = False,
     wanted: Collection[str] | None = None,
 ) -> ReadTable:
-    """Read a table in any format that has columns, compressed or not; "-" is standard input.
+    """Read a table in any format that has columns, or a log of answers, compressed or not; "-" is standard input.
 
     If only some columns are ``wanted``, lines are not refused for what stands in others.
     """
     known = None if wanted is None else dict.fromkeys(wanted, "category")
     options = ReadOptions(ignore=tuple(ignore), strict=strict, known=known)
-    source, found = open_source(path, kind, columns=True)
+    source = Source.of(path)
     try:
+        log = kind if kind in LOG_FORMATS else log_format(source.head()) if kind is None else None
+        if log is not None:
+            return _read_log(source, log, strict)
+        _, found = open_source(source, kind, columns=True)
         made = make_format(found, options)
         if not made.has_columns():
             raise ValueError(f"{source.name} is {found}, which has no columns; give a table")
@@ -135,6 +147,19 @@ def read_table(
     columns = {name: cells for name, cells in columns.items() if name not in left_out}
     lines = made.lines or list(range(1, 1 + max(map(len, columns.values()), default=0)))
     return ReadTable(columns, lines, made.refusals, left_out, made.objects)
+
+
+def _read_log(source: Source, kind: str, strict: bool) -> ReadTable:
+    """Read a log of answers (see `linmax.io.answers`)."""
+    refusals, remarks = Refusals(), list[str]()
+
+    def refuse(line: int, reason: str) -> None:
+        if strict:
+            raise ValueError(f"{source.name}, line {line}: {reason}")
+        refusals.add(source.name, line, reason)
+
+    answers = read_log(source.name, kind, source.read_all(), refuse, remarks)
+    return ReadTable({}, [], refusals, set(), {}, answers, remarks)
 
 
 def read_columns(path: Any, kind: str | None = None) -> Columns:

@@ -16,12 +16,14 @@ from linmax.io.options import ReadOptions
 __all__ = [
     "LABEL_NAMES",
     "MISSING",
+    "TRUTH_NAMES",
     "Schema",
     "cell_type",
     "dense_columns",
     "is_number",
     "label_of",
     "named_columns",
+    "plain_name",
     "refuse_repeated",
     "schema_of",
 ]
@@ -30,6 +32,24 @@ TYPE_SAMPLE = 100  # rows that decide the types of the columns
 MISSING = ("", "na", "nan", "null", "none", "?")  # fields that mean a missing number, in lower case
 TRUTH = ("false", "true")  # words that mean 0 and 1, in lower case
 LABEL_NAMES = ("label", "target", "class", "y")  # names of the label, in the order of preference
+# Names of the label of a table of votes, in the order of preference
+TRUTH_NAMES = (
+    *(
+        "label",
+        "truth",
+        "gold",
+        "ground_truth",
+        "target",
+        "correct",
+        "answer",
+        "expected",
+        "reference",
+        "ideal",
+        "class",
+    ),
+    *("y", "true_label", "gold_label", "correct_label", "correct_answer", "right_answer", "gold_answer", "true_answer"),
+    *("right", "truth_label", "true_class", "solution", "y_true", "answer_key", "gt"),
+)
 INDEX = re.compile(r"unnamed: \d+|__index_level_\d+__|__null_dask_index__|level_0", re.IGNORECASE)
 DATE = re.compile(
     r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?)?"
@@ -119,18 +139,25 @@ def _type(column: str, type_of: Callable[[str], str], options: ReadOptions) -> s
     return "the numbers of rows" if INDEX.fullmatch(column) else type_of(column)
 
 
-def label_of(columns: Iterable[str], given: str | None = None) -> str | None:
-    """Name of the column with the labels: the given one, else the first of `LABEL_NAMES` in any case, else None.
+def label_of(columns: Iterable[str], given: str | None = None, names: Sequence[str] = LABEL_NAMES) -> str | None:
+    """Name of the column with the labels: the given one, else the first of these names however written, else None.
 
     Examples
     --------
     >>> label_of(["x", "Class", "y"]), label_of(["x", "Class"], given="x"), label_of(["x"])
     ('Class', 'x', None)
+    >>> label_of(["ann", "Ground Truth"], names=TRUTH_NAMES)
+    'Ground Truth'
     """
     if given is not None:
         return given
-    small = {column.lower(): column for column in reversed([*columns])}
-    return next((small[name] for name in LABEL_NAMES if name in small), None)
+    plain = {plain_name(column): column for column in reversed([*columns])}
+    return next((plain[name] for name in names if name in plain), None)
+
+
+def plain_name(column: str) -> str:
+    """A name in lower case, with words joined by underscores."""
+    return re.sub(r"[\s.\-]+", "_", column.strip()).lower()
 
 
 def _chosen_label(header: Sequence[str], types: Mapping[str, str], options: ReadOptions) -> str:

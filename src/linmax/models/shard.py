@@ -13,11 +13,10 @@ from typing import Any
 
 from linmax.data.names import silent_votes, written
 from linmax.io.options import Refusals
-from linmax.io.schema import LABEL_NAMES, label_of
 from linmax.models.fusion import VoteFusion
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of
-from linmax.models.vote_table import VoteTable, read_votes, side_names
+from linmax.models.vote_table import VoteTable, joined, side_names, vote_columns
 
 __all__ = ["RowCounts", "labels_of_rows", "learn_rows"]
 
@@ -139,16 +138,15 @@ def _table(
     rows: Any, label: str | None, ignore: Sequence[str], format: str | None, strict: bool, by: Sequence[str] = ()
 ) -> VoteTable:
     """Return a table of votes with labels, whose columns are there."""
-    read = read_votes(rows, [str(name) for name in ignore], format, strict)
+    read = joined(["the table"], [vote_columns(rows, [str(name) for name in ignore], format, strict)])
     _refuse_unreadable(read.refusals, len(read.lines))
-    columns, label = dict(read.columns), label_of(read.columns, None if label is None else str(label))
-    if label is None:
-        raise ValueError(f"no column is called {' or '.join(LABEL_NAMES)}; pass the column of labels as label")
-    for name in (label, *by, *map(str, ignore)):
-        if name not in columns and name not in read.left_out:
-            raise ValueError(f"there is no column {name!r} among {', '.join(columns)}")
-    labels, sides = columns.pop(label), {name: columns.pop(name) for name in by}
-    return VoteTable("the table", columns, sides, labels, read.lines, read.refusals)
+    for name in map(str, ignore):
+        if name not in read.left_out:
+            raise ValueError(f"the table has no column {name!r}; it has {', '.join(read.columns)}")
+    table = VoteTable.of("the table", read, None if label is None else str(label), [str(name) for name in by])
+    if table.label is None and table.by_item is None:
+        raise ValueError("no column is called label, truth or answer; pass the column of labels as label")
+    return table
 
 
 def _refuse_unreadable(refused: Refusals, rows: int) -> None:

@@ -7,27 +7,103 @@ with it; votes that name no class count as abstentions, and are reported.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linmax.data.names import label_array, missing, near_misses, silent_votes, written
 from linmax.data.score_columns import rated_columns
+from linmax.io.answers import AnswerTable, Long, long_columns, long_of, tabulate
 from linmax.io.options import Refusals
 from linmax.io.reader import ReadTable, read_table
+from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
 from linmax.models.fusion import VoteFusion, side_columns
 
-__all__ = ["Columns", "VoteTable", "read_votes", "remarks_on_strange", "remember", "side_names", "some"]
+__all__ = [
+    "Columns",
+    "VoteTable",
+    "joined",
+    "read_votes",
+    "remarks_on_strange",
+    "remember",
+    "side_names",
+    "some",
+    "vote_columns",
+]
 
 NAMES_SHOWN = 5  # in a message
 VOTES_SHOWN = 3
+SHORT_NAMES = ("y", "class")  # of labels, which a voter may have
+BELOW = 10.0  # by how much a class that a log gives no log-probability is below the least
 Columns = dict[str, list[Any]]
 
 
 def read_votes(
+    source: Any,
+    *,
+    long: Sequence[str] | None = None,
+    label: str | None = None,
+    ignore: Sequence[str] = (),
+    scores: bool = False,
+    format: str | None = None,
+    strict: bool = False,
+) -> VoteTable:
+    """Read votes and labels: wide and long tables, JSON lines, and logs of evaluation frameworks.
+
+    Parameters
+    ----------
+    source
+        A file, a frame, an Arrow table, a mapping of columns, or a list of files that are read as one: the parts of a
+        table, or logs of one model each. Logs of Inspect, lm-evaluation-harness, promptfoo and OpenAI's evals are
+        recognized by their content (`linmax.io.answers`).
+    long : tuple of str, optional
+        The columns of items, voters and votes in a table with a row for each answer. Such a table is also recognized
+        by its columns; ``()`` declines that.
+    label : str, optional
+        The column of labels; by default the first with a usual name, such as label, truth or answer.
+    ignore : sequence of str
+        Columns that are not voters.
+    scores : bool, default=False
+        Take the log-probabilities of a log, instead of its votes.
+    format : str, optional
+        The format, if it is not to be recognized.
+    strict : bool, default=False
+        Raise at the first line that cannot be read, instead of counting it in ``refusals``.
+
+    Returns
+    -------
+    VoteTable
+        ``votes`` and ``y`` as `linmax.VoteFusion` takes them, ``tags`` (the names of the items), ``costs`` and
+        ``seconds`` by voter, ``remarks``.
+
+    See Also
+    --------
+    linmax.VoteFusion : fuses them.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> frame = {"task": [1, 1, 2, 2], "worker": ["ann", "bob"] * 2, "label": list("xyxx"), "truth": list("xxxx")}
+    >>> read = linmax.read_votes(frame)
+    >>> {name: votes.tolist() for name, votes in read.votes.items()}, read.y.tolist()
+    ({'ann': ['x', 'x'], 'bob': ['y', 'x']}, ['x', 'x'])
+    """
+    is_list = isinstance(source, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in source)
+    sources = list(source) if is_list else [source]
+    names = [str(one) if isinstance(one, (str, os.PathLike)) else "the table" for one in sources]
+    read = joined(names, [vote_columns(one, ignore, format, strict) for one in sources], long, label)
+    table = VoteTable.of(names[0], read, label)
+    if scores:
+        table.take_log_probabilities()
+    return table
+
+
+def vote_columns(
     source: Any,
     ignore: Sequence[str] = (),
     format: str | None = None,
@@ -38,10 +114,10 @@ def read_votes(
 
     Examples
     --------
-    >>> read_votes({"ann": ["x", "y"], "id": [1, 2]}, ignore=["id"]).columns
+    >>> vote_columns({"ann": ["x", "y"], "id": [1, 2]}, ignore=["id"]).columns
     {'ann': ['x', 'y']}
     """
-    if isinstance(source, str) or hasattr(source, "read"):
+    if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         return read_table(source, format, ignore, strict, wanted)
     columns: Columns = {}
     single = hasattr(source, "columns") or isinstance(source, Mapping) or not isinstance(source, Iterable)
@@ -55,6 +131,63 @@ def read_votes(
     rows, left_out = max(map(len, columns.values()), default=0), columns.keys() & set(ignore)
     kept = {name: cells for name, cells in columns.items() if name not in left_out}
     return ReadTable(kept, list(range(1, rows + 1)), Refusals(), left_out, {})
+
+
+def joined(
+    names: Sequence[str], tables: Sequence[ReadTable], long: Sequence[str] | None = None, label: str | None = None
+) -> ReadTable:
+    """Read tables as one: rows one after the other, or the answers of logs and long tables by item and voter."""
+    if len({table.answers is None for table in tables}) > 1:
+        log = next(name for name, table in zip(names, tables, strict=True) if table.answers is not None)
+        raise ValueError(f"{log} is a log of answers, and others are tables; fuse them separately")
+    refusals, columns = Refusals(), dict[str, list[Any]]()
+    for table in tables:
+        refusals.join(table.refusals)
+        columns |= {name: [] for name in table.columns if name not in columns}
+    remarks, lines = [remark for table in tables for remark in table.remarks], [n for one in tables for n in one.lines]
+    if tables[0].answers is not None:
+        return _tabulated(tabulate((one for table in tables for one in table.answers or ()), remarks), refusals)
+    for name, table in zip(names, tables, strict=True):
+        if lacking := [column for column in columns if column not in table.columns]:
+            noun = "column" if len(lacking) == 1 else "columns"
+            remarks.append(f"{Path(name).name} has no {noun} {some(lacking)}; empty there.")
+        for column, cells in columns.items():
+            cells += table.columns.get(column) or [None] * len(table.lines)
+    found = (Long(*long) if long else None) if long is not None else long_of(columns)
+    if found is not None:
+        rest = {name: cells for name, cells in columns.items() if name not in found}
+        known = label if label is not None else find_label(rest, {*columns.get(found.vote, ())})
+        how = "" if long is not None else "; --long none reads each column as a voter"
+        truth = "" if known is None else f", labels {known!r}"
+        remarks.append(
+            f"A row is an answer: items {found.item!r}, voters {found.voter!r}, votes {found.vote!r}{truth}{how}."
+        )
+        return _tabulated(tabulate(long_columns(columns, found, known), remarks), refusals)
+    left_out = set[str]().union(*(table.left_out for table in tables))
+    objects = {name: key for table in tables for name, key in table.objects.items()}
+    return ReadTable(columns, lines, refusals, left_out, objects, remarks=remarks)
+
+
+def _tabulated(table: AnswerTable, refusals: Refusals) -> ReadTable:
+    return ReadTable(
+        table.columns, list(range(1, len(table.items) + 1)), refusals, set(), {}, remarks=table.remarks, by_item=table
+    )
+
+
+def find_label(columns: Mapping[str, Sequence[Any]], votes: Collection[Any] | None = None) -> str | None:
+    """Return the column of labels by its name; one that shares values with the votes is preferred to others.
+
+    Examples
+    --------
+    >>> find_label({"ann": ["x", "y"], "correct": [True, False], "Truth": ["x", "x"]})
+    'Truth'
+    """
+    named = [name for one in TRUTH_NAMES if (name := label_of(columns, names=[one])) is not None]
+    for name in named:
+        others = votes if votes is not None else {cell for one in columns if one not in named for cell in columns[one]}
+        if {written(cell) for cell in columns[name] if cell is not None} & {written(vote) for vote in others}:
+            return name
+    return named[0] if named and votes is None else None
 
 
 @dataclass
@@ -73,6 +206,50 @@ class VoteTable:
     remarks: list[str] = field(default_factory=list)
     silent: set[Any] = field(default_factory=set)  # votes that were taken for abstentions
     wrong: np.ndarray | None = None  # where the label is only known not to be the one given
+    costs: dict[str, float] = field(default_factory=dict)  # mean cost and time of an answer, by voter
+    seconds: dict[str, float] = field(default_factory=dict)
+    label: str | None = None  # the column of the labels
+    by_item: AnswerTable | None = None
+
+    @classmethod
+    def of(cls, name: str, read: ReadTable, label: str | None = None, by: Sequence[str] = ()) -> VoteTable:
+        """Return voters, side columns and labels of a table; labels are found by name if none is given."""
+        columns, answers = dict(read.columns), read.by_item
+        others = columns if answers is None else columns | answers.sides
+        for wanted in (*by, *([] if label is None else [label])):
+            if wanted not in others and not (answers is not None and wanted == label and any_label(answers.labels)):
+                raise ValueError(f"{name} has no column {wanted!r}; it has {', '.join(others)}")
+        sides = {column: others[column] for column in by}
+        if answers is not None:
+            labels = answers.labels if label is None else answers.sides.get(label, answers.labels)
+            table = cls(name, columns, sides, labels, read.lines, read.refusals, answers.items)
+            table.costs, table.seconds, table.by_item = answers.costs, answers.seconds, answers
+        else:
+            voters = {column: cells for column, cells in columns.items() if column not in by}
+            chosen = label if label is not None else find_label(voters)
+            labels = [None] * len(read.lines) if chosen is None else voters.pop(chosen)
+            table = cls(name, voters, sides, labels, read.lines, read.refusals, label=chosen)
+            likely = {column: cells for column, cells in voters.items() if plain_name(column) not in SHORT_NAMES}
+            second = find_label(likely, set(labels) - {None}) if chosen is not None else None
+            if second is not None:
+                raise ValueError(
+                    f"{name}: {chosen!r} holds the labels, and column {second!r} looks like labels too, but would be a "
+                    f"voter; leave it out with --ignore {second}, pass --label {second}, or rename it if it votes"
+                )
+            if label is None and chosen is not None:
+                table.remarks.append(f"The label is {chosen!r} (by its name); --label COLUMN names another.")
+        table.remarks = [*read.remarks, *table.remarks]
+        return table
+
+    @property
+    def votes(self) -> dict[str, Any]:
+        """Votes, or scores, and side columns as arrays."""
+        return self.rows()
+
+    @property
+    def y(self) -> np.ndarray:
+        """Labels as an array; None where there is none."""
+        return label_array(self.labels)
 
     @property
     def raters(self) -> int:
@@ -95,6 +272,20 @@ class VoteTable:
         places = [found.index(str(label)) for label in classes]
         self.scores = {rater: table[:, places] for rater, table in tables.items()}
         self.voters, self.sides, self.classes = {}, {}, list(classes)
+
+    def take_log_probabilities(self) -> None:
+        """Take the log-probabilities of a log in the place of votes."""
+        given = {} if self.by_item is None else self.by_item.scores
+        if not given:
+            raise ValueError(f"{self.name} has no log-probabilities or confidences of votes; remove --scores")
+        classes = list(dict.fromkeys(name for rows in given.values() for row in rows for name in row or ()))
+        tables = {voter: np.zeros((len(rows), len(classes))) for voter, rows in given.items()}
+        for voter, rows in given.items():
+            for row, numbers in enumerate(rows):
+                if numbers:
+                    least = min(numbers.values()) - BELOW
+                    tables[voter][row] = [numbers.get(name, least) for name in classes]
+        self.scores, self.voters, self.sides, self.classes = tables, {}, {}, classes
 
     def replace(self, vote: str | None, mark: Any) -> None:
         """Replace a vote, given as text, by another in all columns."""
@@ -125,6 +316,11 @@ class VoteTable:
     def rated(self) -> tuple[dict[str, np.ndarray], list[str]] | None:
         """Return the scores of raters and their classes, if all columns are named rater:class."""
         return None if self.sides else rated_columns(self.name, self.voters)
+
+
+def any_label(labels: Iterable[Any]) -> bool:
+    """Return whether any row has a label."""
+    return any(label is not None for label in labels)
 
 
 def some(names: Sequence[str]) -> str:
