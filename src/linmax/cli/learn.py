@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from linmax.cli.models import ModelFile
     from linmax.cli.predictions import ProgressiveFile
     from linmax.io.batch import Runs
+    from linmax.models.metrics import Metrics
     from linmax.models.streams import Batch, Stream, StreamModel
     from linmax.models.streams.progressive import Milestone, Progressive
 
@@ -55,10 +56,10 @@ WIDTHS = (7, 10, 11, 15, 15, 10)
 # Options that make no sense with trials of candidates, and on a cluster
 NOT_WITH_CANDIDATES = (
     "scale=auto hash_bits memory passes=1 holdout checkpoint plot format weight ignore categorical text ngrams pairs "
-    "cluster shuffle readable no_thresholds"
+    "cluster shuffle readable no_thresholds class_weight=none"
 )
 MOST_NOTES = 5  # about the columns of all shards
-SERIAL_LEARN_OPTIONS = "start holdout predictions plot memory shuffle"
+SERIAL_LEARN_OPTIONS = "class_weight=none start holdout predictions plot memory shuffle"
 
 
 OPTIONS = f"""{INPUT_OPTIONS}
@@ -69,6 +70,7 @@ learning:
 --memory SIZE  a budget for names and weights, such as 500MB (default: none)
 --numeric-classes  learn even if labels look like continuous values
 --no-thresholds  leave out the constant attribute
+--class-weight none|balanced=none  balanced: weigh classes equally, by the labels so far
 --candidates  each trial lists its own candidates: JSON lines, or VW's blocks of lines
 --start MODEL  continue learning with a saved model
 --passes N:int=1  go through the data N times
@@ -175,6 +177,7 @@ class LearningResult:
     messages: Sequence[str] = ()
     output: ProgressiveFile | None = None
     points: Sequence[tuple[int, int]] = ()  # of the mistake curve
+    metrics: Metrics | None = None  # progressive
 
 
 def _finish(arguments: argparse.Namespace, screen: Console, learned: LearningResult) -> None:
@@ -193,16 +196,23 @@ def _finish(arguments: argparse.Namespace, screen: Console, learned: LearningRes
     except (OSError, ValueError) as error:  # still report the results
         failed = error
     say(screen, *learned.messages)
-    tested = None
+    tested, metrics = None, learned.metrics
     if arguments.test:
         model.refusals = Refusals()
         try:
-            tested = model.test(arguments)
+            tested, metrics = model.test(arguments)
         finally:
             show_refusals(screen, model.refusals)
             say(screen, *model.remarks())
         figures |= {"test_trials": tested.labelled, "test_error": tested.error, "test_refused": model.refusals.total}
+        figures |= {} if metrics is None else {"test": metrics.to_dict()}
+    if learned.metrics is not None:
+        figures["progressive"] = learned.metrics.to_dict()
     _report(screen, figures)
+    if metrics is not None and not arguments.quiet:
+        what = "on the test file" if tested is not None else "before each label was seen"
+        say(screen, *(f"{line[0].upper()}{line[1:]}" for line in metrics.summary()), f"Predictions {what}:")
+        say(screen, *(f"  {line}" for line in metrics.table()))
     if arguments.plot:
         trials, mistakes = zip(*learned.points, strict=True)
         plots.plot_error(trials, mistakes, arguments.plot, subtitle=figures["learner"])
@@ -397,6 +407,7 @@ class _LearnJob:
             options = {"scale": given.scale, "thresholds": not given.no_thresholds}
             model = StreamModel(given.learner, hash_bits=given.hash_bits, memory=given.memory, **options)
             self.work = Progressive(model, given.holdout)
+        self.work.balanced = given.class_weight == "balanced"
         if given.predictions:
             self.output = ProgressiveFile(given.predictions, written)
 
@@ -406,7 +417,7 @@ class _LearnJob:
 
         given = self.arguments
         names = "data format label ignore categorical text delimiter no_header ngrams learner scale"
-        names += " weight pairs memory hash_bits no_thresholds start passes holdout early_stop predictions"
+        names += " weight class_weight pairs memory hash_bits no_thresholds start passes holdout early_stop predictions"
         settings = {name: getattr(given, name) for name in names.split()}
         once = [path == STANDARD or Path(path).is_fifo() for path in given.data]  # what is read from a pipe is gone
         settings["files"] = [None if pipe else fingerprint(path) for path, pipe in zip(given.data, once, strict=True)]
@@ -567,9 +578,8 @@ class _LearnJob:
         work, figures = self.work, self._figures()
         show_refusals(self.screen, self.stream.refusals)
         model, messages = StreamFile(model=work.model), self._messages(figures)
-        _finish(
-            self.arguments, self.screen, LearningResult(model, figures, work.rows, messages, self.output, work.points)
-        )
+        result = LearningResult(model, figures, work.rows, messages, self.output, work.points, work.metrics)
+        _finish(self.arguments, self.screen, result)
 
     def _figures(self) -> dict[str, Any]:
         work, given, seconds = self.work, self.arguments, time.perf_counter() - self.started

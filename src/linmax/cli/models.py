@@ -27,6 +27,7 @@ from linmax.util import files
 if TYPE_CHECKING:
     from linmax.io.choices import ChoiceLine
     from linmax.models.fusion import VoteFusion
+    from linmax.models.metrics import Metrics
     from linmax.models.model import Model
     from linmax.models.online import Learner
     from linmax.models.streams import Batch, Stream, StreamModel
@@ -81,18 +82,22 @@ class ModelFile:
         """Return remarks on the data that were read."""
         return list(dict.fromkeys(self.found))
 
-    def test(self, arguments: argparse.Namespace) -> PredictionCounts:
-        """Predict the labeled rows of ``--test``."""
+    def test(self, arguments: argparse.Namespace) -> tuple[PredictionCounts, Metrics | None]:
+        """Predict the labeled rows of ``--test``; return the counts, and figures of fixed classes."""
         counts, paths = PredictionCounts(), [arguments.test]
-        for part in self.read(arguments, paths):
-            answers = self.predict(part, OutputOptions())
-            if answers is not None:
-                counts.add(part.labels, answers.predicted)
+        metrics = self._tested(arguments, paths, counts)
         if not counts.lines:
             raise ValueError(nothing_read(paths, self.refusals))
         if not counts.labelled:
             raise ValueError(no_labels(paths, counts.lines, ()))
-        return counts
+        return counts, metrics
+
+    def _tested(self, arguments: argparse.Namespace, paths: Sequence[str], counts: PredictionCounts) -> Metrics | None:
+        for part in self.read(arguments, paths):
+            answers = self.predict(part, OutputOptions())
+            if answers is not None:
+                counts.add(part.labels, answers.predicted)
+        return None
 
     def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:  # noqa: ARG002
         """Return the plain data in the file, and the shapes of its arrays."""
@@ -146,6 +151,18 @@ class StreamFile(ModelFile):
         tables = {"scores": model.scores, "probabilities": model.predict_proba}
         table = tables[wanted.what](batch) if wanted.what in tables else None
         return Answers(part.lines, part.tags, predicted, table, model.classes)
+
+    def _tested(self, arguments: argparse.Namespace, paths: Sequence[str], counts: PredictionCounts) -> Metrics | None:
+        from linmax.models.metrics import Metrics
+
+        metrics = Metrics(self.model.labels.names)
+        for part in self.read(arguments, paths):
+            predicted, probabilities = self.model.answers(part.data)
+            metrics.add(part.data.codes, predicted)
+            metrics.rate(part.data.codes, probabilities)
+            counts.lines += len(part.lines)
+        counts.labelled, counts.mistakes = metrics.rows, metrics.mistakes
+        return metrics
 
     def nothing(self, wanted: OutputOptions) -> Answers:
         """Return no rows of all classes."""

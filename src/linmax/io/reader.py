@@ -129,6 +129,8 @@ def read_table(
 
     If only some columns are ``wanted``, lines are not refused for what stands in others.
     """
+    if kind is not None:
+        one_of("format", kind, [*FORMATS, *LOG_FORMATS])
     known = None if wanted is None else dict.fromkeys(wanted, "category")
     options = ReadOptions(ignore=tuple(ignore), strict=strict, known=known)
     source = Source.of(path)

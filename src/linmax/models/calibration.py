@@ -374,9 +374,14 @@ class Confidence:
         return self._calibration.fitted(self.record, self._natural)
 
     @property
+    def foreseen(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Probabilities of recent trials, fitted to older ones, and their labels; None if there are too few."""
+        return self._calibration.foreseen(self.record, self._natural)
+
+    @property
     def reliability(self) -> Reliability | None:
         """Reliability of the probabilities on recent trials; None if there are too few."""
-        foreseen = self._calibration.foreseen(self.record, self._natural)
+        foreseen = self.foreseen
         return None if foreseen is None else reliability(*foreseen)
 
     @property

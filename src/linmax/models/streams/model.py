@@ -237,6 +237,18 @@ class StreamModel:
         table = self.scores(batch)
         return self._model.probabilities(table) if self._model is not None and table.size else table
 
+    def answers(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """The number of the class predicted for each row, and the probabilities by the numbers of all classes."""
+        instances = self.scaled(batch, False)
+        if self._model is None or not self.classes:
+            return self.judge(instances), np.zeros((len(batch), 0))
+        predicted, table = self._judged(self._model.engine, instances)
+        met = np.flatnonzero(self._places >= 0)
+        given = self._model.probabilities(table[:, : len(self.classes)])
+        probabilities = np.zeros((len(batch), int(met[-1]) + 1))
+        probabilities[:, met] = given[:, self._places[met]]
+        return self._codes(predicted), probabilities
+
     def scaled(self, batch: Batch, learn: bool = True) -> Instances:
         """A batch as the engine takes it; with ``learn`` the scaling learns from it, and room is made."""
         self._adopt(batch)

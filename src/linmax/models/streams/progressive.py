@@ -17,6 +17,7 @@ import numpy as np
 
 from linmax.io.batch import Batch
 from linmax.io.options import Position
+from linmax.models.metrics import Metrics, balanced_weights
 from linmax.models.streams.model import StreamModel, weights_of
 from linmax.util import files
 from linmax.util.names import apart
@@ -83,6 +84,8 @@ class Progressive:
         Every holdout-th labelled row is predicted and never learned from; 0 for none.
     watch
         Called with each `Milestone`.
+    balanced
+        Weigh classes equally: a row counts n / (k n_c) times, by the labels up to it (see `balanced_weights`).
     """
 
     model: StreamModel
@@ -97,6 +100,11 @@ class Progressive:
     rows: int = 0  # of this pass, those without a label too
     last: tuple[int, int] = (0, 0)  # trials and mistakes at the last milestone
     best: BestPass | None = None  # the model after the pass with the fewest mistakes on rows held out
+    balanced: bool = False
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of each class so far
+
+    def __post_init__(self) -> None:
+        self.counted = Metrics(self.model.labels.names)
 
     @property
     def counts(self) -> PassCounts:
@@ -107,6 +115,11 @@ class Progressive:
         """Predict, count and learn a batch; returns the label predicted for each row, as its place in the names."""
         weights = weights_of(batch)
         held = self._held_out(batch)
+        if self.balanced:
+            weights = (batch.codes >= 0 if weights is None else weights) * balanced_weights(batch.codes, self.labels)
+            counts = np.bincount(batch.codes[batch.codes >= 0], minlength=len(self.labels))
+            counts[: len(self.labels)] += self.labels
+            self.labels = counts
         if held is not None:
             weights = np.where(held, 0.0, 1.0 if weights is None else weights)
         instances = self.model.scaled(batch)
@@ -159,6 +172,8 @@ class Progressive:
         places = np.flatnonzero(labelled & (batch.importance > 0.0))
         mistakes = counts.mistakes + np.cumsum(wrong[places])
         if first and len(places):
+            self.counted.names = self.model.labels.names
+            self.counted.add(batch.codes[places], predicted[places])
             self._milestones(batch, predicted, places, mistakes)
             self._curve(mistakes)
         counts.trials += len(places)
@@ -192,6 +207,17 @@ class Progressive:
             self.points = self.points[1::2]
             self.every *= 2
 
+    @property
+    def metrics(self) -> Metrics:
+        """Figures of the first pass; those of probabilities are of recent trials, predicted before their labels."""
+        found = Metrics(self.model.labels.names)
+        found.join(self.counted)
+        foreseen = None if self.model.model is None else self.model.model.foreseen
+        if foreseen is not None:
+            probabilities, labels = foreseen
+            found.rate(labels, probabilities)
+        return found
+
     # -- state ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], settings: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
@@ -210,6 +236,8 @@ class Progressive:
             "rows": self.rows,
             "last": self.last,
             "holdout": self.holdout,
+            "counted": self.counted.state(),
+            "labels": self.labels.tolist(),
         }
         if self.best is not None:
             description["best"] = [self.best.number, self.best.mistakes, self.best.description]
@@ -234,6 +262,8 @@ class Progressive:
                 int(description["rows"]),
                 (int(description["last"][0]), int(description["last"][1])),
             )
+            made.counted = Metrics.from_state(made.model.labels.names, description["counted"])
+            made.labels = np.array(description["labels"], np.int64)
             if "best" in description:
                 number, mistakes, kept = description["best"]
                 made.best = BestPass(int(number), int(mistakes), kept, apart(arrays)["best"])
