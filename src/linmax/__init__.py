@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from linmax.models.fusion import VoteFusion
     from linmax.models.load import load
     from linmax.models.merge import merge
-    from linmax.models.metrics import Metrics
+    from linmax.models.metrics import Evaluation
     from linmax.models.online import Learner
     from linmax.models.regressors import EG, EGPM
     from linmax.models.run import run
@@ -61,7 +61,7 @@ _HOMES = {
     "Learner": "models.online",
     "LinearMaxClassifier": "models.sklearn",
     "LinearThreshold": "models.threshold",
-    "Metrics": "models.metrics",
+    "Evaluation": "models.metrics",
     "Trace": "models.trace",
     "VoteFusion": "models.fusion",
     "adversaries": "theory.adversaries",
@@ -114,11 +114,11 @@ __all__ = [
     "EGPM",
     "AsyncClient",
     "Client",
+    "Evaluation",
     "FusionClassifier",
     "Learner",
     "LinearMaxClassifier",
     "LinearThreshold",
-    "Metrics",
     "Trace",
     "VoteFusion",
     "__version__",

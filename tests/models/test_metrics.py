@@ -26,7 +26,7 @@ def problem(classes, rows=500, seed=0):
 def test_figures_are_those_of_scikit_learn(classes):
     labels, probabilities = problem(classes)
     predicted = probabilities.argmax(axis=1)
-    found = linmax.Metrics([f"c{place}" for place in range(classes)])
+    found = linmax.Evaluation([f"c{place}" for place in range(classes)])
     found.add(labels, predicted)
     found.rate(labels, probabilities)
     known = labels >= 0
@@ -52,22 +52,22 @@ def test_figures_are_those_of_scikit_learn(classes):
 def test_parts_add_up():
     labels, probabilities = problem(2)
     names = ["a", "b"]
-    whole, joined = linmax.Metrics(names), linmax.Metrics(names)
+    whole, joined = linmax.Evaluation(names), linmax.Evaluation(names)
     whole.add(labels, probabilities.argmax(axis=1))
     whole.rate(labels, probabilities)
     for part in np.array_split(np.arange(len(labels)), 7):
-        one = linmax.Metrics(names)
+        one = linmax.Evaluation(names)
         one.add(labels[part], probabilities[part].argmax(axis=1))
         one.rate(labels[part], probabilities[part])
         joined.join(one)
     found, expected = joined.to_dict(), whole.to_dict()
     assert found.pop("classes") == expected.pop("classes")
     assert found == pytest.approx(expected)
-    assert linmax.Metrics.from_state(names, whole.state()).error == whole.error
+    assert linmax.Evaluation.from_state(names, whole.state()).error == whole.error
 
 
 def test_a_label_never_learned_has_no_probability():
-    found = linmax.Metrics(["a", "b", "new"])
+    found = linmax.Evaluation(["a", "b", "new"])
     found.add(np.array([0, 2]), np.array([0, -1]))
     found.rate(np.array([0, 2]), np.array([[0.5, 0.5], [0.9, 0.1]]))
     assert found.log_loss == pytest.approx((np.log(2.0) - np.log(1e-12)) / 2)
@@ -75,7 +75,7 @@ def test_a_label_never_learned_has_no_probability():
 
 
 def test_nothing_counted():
-    found = linmax.Metrics([])
+    found = linmax.Evaluation([])
     assert (found.error, found.auc, found.log_loss, found.majority, found.balanced_accuracy) == (None,) * 5
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from linmax.cli.models import ModelFile
     from linmax.cli.predictions import ProgressiveFile
     from linmax.io.batch import Runs
-    from linmax.models.metrics import Metrics
+    from linmax.models.metrics import Evaluation
     from linmax.models.streams import Batch, Stream, StreamModel
     from linmax.models.streams.progressive import Milestone, Progressive
 
@@ -177,7 +177,7 @@ class LearningResult:
     messages: Sequence[str] = ()
     output: ProgressiveFile | None = None
     points: Sequence[tuple[int, int]] = ()  # of the mistake curve
-    metrics: Metrics | None = None  # progressive
+    metrics: Evaluation | None = None  # progressive
 
 
 def _finish(arguments: argparse.Namespace, screen: Console, learned: LearningResult) -> None:

@@ -27,7 +27,7 @@ from linmax.util import files
 if TYPE_CHECKING:
     from linmax.io.choices import ChoiceLine
     from linmax.models.fusion import VoteFusion
-    from linmax.models.metrics import Metrics
+    from linmax.models.metrics import Evaluation
     from linmax.models.model import Model
     from linmax.models.online import Learner
     from linmax.models.streams import Batch, Stream, StreamModel
@@ -82,7 +82,7 @@ class ModelFile:
         """Return remarks on the data that were read."""
         return list(dict.fromkeys(self.found))
 
-    def test(self, arguments: argparse.Namespace) -> tuple[PredictionCounts, Metrics | None]:
+    def test(self, arguments: argparse.Namespace) -> tuple[PredictionCounts, Evaluation | None]:
         """Predict the labeled rows of ``--test``; return the counts, and figures of fixed classes."""
         counts, paths = PredictionCounts(), [arguments.test]
         metrics = self._tested(arguments, paths, counts)
@@ -92,7 +92,9 @@ class ModelFile:
             raise ValueError(no_labels(paths, counts.lines, ()))
         return counts, metrics
 
-    def _tested(self, arguments: argparse.Namespace, paths: Sequence[str], counts: PredictionCounts) -> Metrics | None:
+    def _tested(
+        self, arguments: argparse.Namespace, paths: Sequence[str], counts: PredictionCounts
+    ) -> Evaluation | None:
         for part in self.read(arguments, paths):
             answers = self.predict(part, OutputOptions())
             if answers is not None:
@@ -152,10 +154,12 @@ class StreamFile(ModelFile):
         table = tables[wanted.what](batch) if wanted.what in tables else None
         return Answers(part.lines, part.tags, predicted, table, model.classes)
 
-    def _tested(self, arguments: argparse.Namespace, paths: Sequence[str], counts: PredictionCounts) -> Metrics | None:
-        from linmax.models.metrics import Metrics
+    def _tested(
+        self, arguments: argparse.Namespace, paths: Sequence[str], counts: PredictionCounts
+    ) -> Evaluation | None:
+        from linmax.models.metrics import Evaluation
 
-        metrics = Metrics(self.model.labels.names)
+        metrics = Evaluation(self.model.labels.names)
         for part in self.read(arguments, paths):
             predicted, probabilities = self.model.answers(part.data)
             metrics.add(part.data.codes, predicted)

@@ -39,28 +39,28 @@ __all__ = [
 ]
 
 ZIP = b"PK\x03\x04"
-ITEMS = (
+ITEM_NAMES = (
     *("item", "task", "question", "doc", "example", "sample", "instance", "query", "prompt", "case", "row", "unit"),
     "id",
 )
-VOTERS = (
+VOTER_NAMES = (
     *("voter", "worker", "annotator", "rater", "coder", "labeler", "labeller", "model", "judge", "grader", "reviewer"),
     *("user", "assessor"),
 )
-VOTES = (
+VOTE_NAMES = (
     *("vote", "answer", "response", "prediction", "predicted", "annotation", "choice", "judgment", "judgement"),
     *("picked", "output", "label", "class"),
 )
 COSTS = ("cost", "price", "total_cost", "cost_usd")
-SECONDS = {"latency": 1.0, "seconds": 1.0, "duration": 1.0, "time": 1.0, "latency_ms": 1e-3, "latencyms": 1e-3}
+TIMES = {"latency": 1.0, "seconds": 1.0, "duration": 1.0, "time": 1.0, "latency_ms": 1e-3, "latencyms": 1e-3}
 CERTAINTY = ("logprob", "log_prob", "logprobability", "log_probability", "confidence", "probability", "prob")
 NESTED = ("votes", "answers", "responses", "predictions", "annotations")  # keys of JSON lines
-MOST_CLASSES = 1000  # for which scores are made from the probability of the vote
-LEAST = 1e-6  # probability
+MOST_RATED = 1000  # for which scores are made from the probability of the vote
+LEAST_CERTAIN = 1e-6  # probability
 ZSTD = 93  # how zip files call it
 CORRECT = ("C", "CORRECT", "TRUE", "1", "1.0")  # values of a score that mean a right answer
-FEWEST_ROWS = 4  # by which a table can be recognized as long without the names of its columns
-SAME = ("equals", "icontains", "contains", "iequals", "starts-with")  # assertions that hold the expected answer
+FEWEST_ANSWERS = 4  # by which a table can be recognized as long without the names of its columns
+EXPECTING = ("equals", "icontains", "contains", "iequals", "starts-with")  # assertions that hold the expected answer
 
 
 class Answer(NamedTuple):
@@ -170,12 +170,12 @@ def _from_certainty(
     """Log-probabilities of all classes from the probability of each vote, the rest shared by the other classes."""
     classes = list(dict.fromkeys(vote for votes in table.columns.values() for vote in votes if vote is not None))
     found: dict[str, list[Mapping[str, float] | None]] = {}
-    if len(classes) > MOST_CLASSES:
+    if len(classes) > MOST_RATED:
         return found
     for row, given in enumerate(rows):
         for voter, one in given.items():
             if one.certainty is not None and one.vote is not None:
-                top = min(max(one.certainty, LEAST), 1.0 - LEAST)
+                top = min(max(one.certainty, LEAST_CERTAIN), 1.0 - LEAST_CERTAIN)
                 rest = math.log((1.0 - top) / max(1, len(classes) - 1))
                 numbers = {name: math.log(top) if name == table.columns[voter][row] else rest for name in classes}
                 found.setdefault(voter, [None] * len(table.items))[row] = numbers
@@ -197,12 +197,12 @@ def long_of(columns: Mapping[str, Sequence[Any]]) -> Long | None:
     Long(item='task', voter='worker', vote='label')
     >>> long_of({"ann": ["x", "y", "x", "y"], "bob": ["x", "x", "y", "y"], "eve": ["y", "y", "x", "y"]})
     """
-    known = [_named(columns, names) for names in (ITEMS, VOTERS, VOTES)]
+    known = [_named(columns, names) for names in (ITEM_NAMES, VOTER_NAMES, VOTE_NAMES)]
     if None not in known:
         item, voter, vote = known
         found = Long(str(item), str(voter), str(vote))
         return found if len({*found}) == 3 and _is_long(columns, found) else None
-    if len(columns) == 3 and len(next(iter(columns.values()))) >= FEWEST_ROWS:
+    if len(columns) == 3 and len(next(iter(columns.values()))) >= FEWEST_ANSWERS:
         found = Long(*columns)
         values = [{cell for cell in columns[name] if cell is not None} for name in found]
         if values[2].isdisjoint(values[0] | values[1]) and 2 * len(values[2]) < len(columns[found.vote]):
@@ -231,10 +231,10 @@ def long_columns(columns: Mapping[str, Sequence[Any]], long: Long, label: str | 
             raise ValueError(f"--long {','.join(long)}: there is no column {name!r} among {', '.join(columns)}")
     rest = [name for name in columns if name not in (*long, label)]
     cost, certain = _named(rest, COSTS), _named(rest, CERTAINTY)
-    seconds = next((name for name in rest if plain_name(name) in SECONDS), None)
+    seconds = next((name for name in rest if plain_name(name) in TIMES), None)
     sides = [name for name in rest if name not in (cost, certain, seconds)]
     is_log = certain is not None and "log" in plain_name(certain)
-    factor = 1.0 if seconds is None else SECONDS[plain_name(seconds)]
+    factor = 1.0 if seconds is None else TIMES[plain_name(seconds)]
     for row, (item, voter, vote) in enumerate(zip(*(columns[name] for name in long), strict=True)):
         if item is None or voter is None:
             continue
@@ -341,7 +341,7 @@ def _votes(name: str, raw: bytes, refuse: Any, remarks: list[str]) -> Iterator[A
             continue
         nested = given[key]
         label = label_of([one for one in given if one != key], None, TRUTH_NAMES)
-        item = _named([one for one in given if one not in (key, label)], ITEMS)
+        item = _named([one for one in given if one not in (key, label)], ITEM_NAMES)
         sides = {
             one: value
             for one, value in given.items()
@@ -350,8 +350,8 @@ def _votes(name: str, raw: bytes, refuse: Any, remarks: list[str]) -> Iterator[A
         pairs = nested.items() if isinstance(nested, dict) else [(None, one) for one in nested]
         for voter, one in pairs:
             facts = one if isinstance(one, dict) else {"vote": one}
-            column = _named(facts, VOTERS)
-            names = Long("item", "voter", _named([fact for fact in facts if fact != column], VOTES) or "vote")
+            column = _named(facts, VOTER_NAMES)
+            names = Long("item", "voter", _named([fact for fact in facts if fact != column], VOTE_NAMES) or "vote")
             cells = {fact: [value] for fact, value in facts.items() if fact != column}
             cells |= {"item": [given[item] if item else number], "voter": [facts[column] if column else voter]}
             cells |= {names.vote: [facts.get(names.vote)], "": [given[label] if label else None]}
@@ -361,11 +361,11 @@ def _votes(name: str, raw: bytes, refuse: Any, remarks: list[str]) -> Iterator[A
 def _is_nested(value: Any) -> bool:
     """Whether this is a list of answers, or an object of answers that are objects."""
     if isinstance(value, list):
-        return bool(value) and all(isinstance(one, dict) and _named(one, VOTERS) for one in value)
+        return bool(value) and all(isinstance(one, dict) and _named(one, VOTER_NAMES) for one in value)
     return (
         isinstance(value, dict)
         and bool(value)
-        and all(isinstance(v, dict) and _named(v, VOTES) for v in value.values())
+        and all(isinstance(v, dict) and _named(v, VOTE_NAMES) for v in value.values())
     )
 
 
@@ -511,7 +511,7 @@ def _promptfoo(name: str, raw: bytes, refuse: Any, remarks: list[str]) -> Iterat
         variables, case = one.get("vars") or {}, one.get("testCase") or {}
         item = one.get("testIdx", json.dumps(variables, sort_keys=True) if variables else place)
         known = label_of(variables, None, TRUTH_NAMES)
-        same = [check.get("value") for check in case.get("assert") or [] if check.get("type") in SAME]
+        same = [check.get("value") for check in case.get("assert") or [] if check.get("type") in EXPECTING]
         label = variables[known] if known else same[0] if same else None
         milliseconds = _number(one.get("latencyMs"))
         sides = {key: value for key, value in variables.items() if key != known and not isinstance(value, (dict, list))}

@@ -11,15 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Metrics", "balanced_weights"]
+__all__ = ["Evaluation", "balanced_weights"]
 
-CLASSES_SHOWN = 10
+TABLE_CLASSES = 10
 BINS = 10  # of the confidence
-LEAST = 1e-12  # smallest probability that the log loss counts
+LEAST_RATED = 1e-12  # smallest probability that the log loss counts
 STEPS, REACH = 800, 20.0  # bins of the AUC: per unit of log odds, and how far they reach
 
 
-class Metrics:
+class Evaluation:
     """Figures of predictions with labels.
 
     Parameters
@@ -33,7 +33,7 @@ class Metrics:
 
     Examples
     --------
-    >>> found = Metrics(["ham", "spam"])
+    >>> found = Evaluation(["ham", "spam"])
     >>> found.add(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))
     >>> found.rate(np.array([0, 0, 0, 1]), np.array([[0.9, 0.1], [0.6, 0.4], [0.4, 0.6], [0.3, 0.7]]))
     >>> round(found.error, 2), round(found.majority_error, 2), found.majority
@@ -71,7 +71,7 @@ class Metrics:
         if not rows or not wide:
             return
         given = np.where(labels < wide, probabilities[np.arange(rows), np.minimum(labels, wide - 1)], 0.0)
-        self._loss += float(-np.log(np.maximum(given, LEAST)).sum())
+        self._loss += float(-np.log(np.maximum(given, LEAST_RATED)).sum())
         self.rated += rows
         confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
         which = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
@@ -79,12 +79,12 @@ class Metrics:
             self._bins[row] += np.bincount(which, amounts, BINS)
         if wide == 2:
             self._odds = np.zeros((2, int(2 * REACH * STEPS) + 1), np.int64) if self._odds is None else self._odds
-            ratio = np.maximum(probabilities[:, 1], LEAST) / np.maximum(probabilities[:, 0], LEAST)
+            ratio = np.maximum(probabilities[:, 1], LEAST_RATED) / np.maximum(probabilities[:, 0], LEAST_RATED)
             places = ((np.clip(np.log(ratio), -REACH, REACH) + REACH) * STEPS).round().astype(np.int64)
             for label in range(2):
                 self._odds[label] += np.bincount(places[labels == label], minlength=self._odds.shape[1])
 
-    def join(self, other: Metrics) -> None:
+    def join(self, other: Evaluation) -> None:
         """Count what another has counted, whose classes have the same numbers."""
         wide = max(self.counts.shape[1], other.counts.shape[1])
         self.counts, more = (np.pad(one.counts, ((0, 0), (0, wide - one.counts.shape[1]))) for one in (self, other))
@@ -185,7 +185,7 @@ class Metrics:
     def table(self) -> list[str]:
         """Return precision and recall by class as lines of text, the most frequent classes first."""
         order = np.argsort(-self.counts[0], kind="stable")[: self.counts[:2].any(axis=0).sum()]
-        shown = [str(self.names[place]) for place in order[:CLASSES_SHOWN].tolist()]
+        shown = [str(self.names[place]) for place in order[:TABLE_CLASSES].tolist()]
         wide = min(30, max(map(len, [*shown, "class"])))
         lines = [f"{'class':<{wide}}  {'rows':>9}  precision  recall"]
         for name in shown:

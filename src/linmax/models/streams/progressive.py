@@ -17,7 +17,7 @@ import numpy as np
 
 from linmax.io.batch import Batch
 from linmax.io.options import Position
-from linmax.models.metrics import Metrics, balanced_weights
+from linmax.models.metrics import Evaluation, balanced_weights
 from linmax.models.streams.model import StreamModel, weights_of
 from linmax.util import files
 from linmax.util.names import apart
@@ -104,7 +104,7 @@ class Progressive:
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of each class so far
 
     def __post_init__(self) -> None:
-        self.counted = Metrics(self.model.labels.names)
+        self.counted = Evaluation(self.model.labels.names)
 
     @property
     def counts(self) -> PassCounts:
@@ -208,9 +208,9 @@ class Progressive:
             self.every *= 2
 
     @property
-    def metrics(self) -> Metrics:
+    def metrics(self) -> Evaluation:
         """Figures of the first pass; those of probabilities are of recent trials, predicted before their labels."""
-        found = Metrics(self.model.labels.names)
+        found = Evaluation(self.model.labels.names)
         found.join(self.counted)
         foreseen = None if self.model.model is None else self.model.model.foreseen
         if foreseen is not None:
@@ -262,7 +262,7 @@ class Progressive:
                 int(description["rows"]),
                 (int(description["last"][0]), int(description["last"][1])),
             )
-            made.counted = Metrics.from_state(made.model.labels.names, description["counted"])
+            made.counted = Evaluation.from_state(made.model.labels.names, description["counted"])
             made.labels = np.array(description["labels"], np.int64)
             if "best" in description:
                 number, mistakes, kept = description["best"]
