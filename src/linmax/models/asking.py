@@ -1,16 +1,17 @@
 """Asking fewer voters: which voter to ask next, and how few voters are enough; on voter indices.
 
 `VoteFusion`, `Learner` and the service share this module. They read votes into arrays (`codes`: class numbers, -1 for
-none; `asked`: which voters were queried) and get back the index of a voter. Three parts do the work:
+none; `asked`: which voters were queried) and get back the index of a voter.
 
-- `Recent` keeps the latest trials in which voters were asked as usual, and each voter's recent accuracy.
-- `Few` is a chain of models, each of the first voters to be asked, fitted to their votes alone. It decides when the
-  answer leads by enough, and answers and learns the trials in which only its voters were asked.
+- `Recent` stores the latest trials in which voters were asked as usual, and the recent accuracy of each voter.
+- `Few` is a chain of models, each of the first voters to be asked, fitted to their votes alone. A stopping rule that
+  was chosen on the trials of `Recent` decides when to stop; the models answer and learn the trials in which only these
+  voters were asked.
 - `Question` tests whether the remaining voters can still change the answer of the model of all voters (``tolerance=0``
   for one weight vector).
 
-The tolerance and the costs last asked with are stored (`Asking.choose`). Apart from that a question changes nothing:
-the same trials in the same order leave the same state, whether anybody asked in between or not.
+The tolerance and the costs of the latest question are stored (`Asking.choose`). A question changes nothing else: the
+same trials in the same order leave the same state.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from linmax.data.arrays import Layout, no_instances, repeated
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.record import latest
 from linmax.jit.compiling import kernel
+from linmax.models.baselines import fit_logit, ratings_of
 from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model
 from linmax.util.checks import finite
@@ -42,6 +44,7 @@ __all__ = [
     "TOLERANCE",
     "Asking",
     "AskingModel",
+    "AskingRule",
     "Choice",
     "Few",
     "Inquiry",
@@ -52,37 +55,47 @@ __all__ = [
     "VoterPanels",
     "add_class",
     "asked_among",
+    "choose_rule",
     "panel_of",
     "read_costs",
     "read_share",
     "simulate_asking",
-    "stopping_leads",
+    "stopping_levels",
 ]
 
 TOLERANCE = 0.002  # accuracy that may be given up, by default
 EXPLORE = 0.05  # share of instances at which a voter from outside the panel is asked as well
 STALE = 0.1  # growth of the trials after which the few are chosen again
 TRIED = 8.0  # recent questions after which a voter that is more accurate than the panel may join it
-GAIN_ERRORS = 1.0  # standard errors by which it must be more accurate; one that joins by chance leaves again
 OCCASION, OUTSIDER = 1, 4  # streams of draws
 ALL_SIZES_TRIED = 12  # voters up to which every panel size is compared
-COMPARED_TRIALS = 1000  # trials on which panels are compared
+POOL, ORDERED = 16, 6  # voters of most worth among which the first ones are chosen by what they add, and how many
+MOST_COMPARED = 2**20  # numbers that a logit is fitted to there
+MORE_SIZES = (16, 24, 32, 48, 64, 100)
+COMPARED_TRIALS = 1000  # trials on which a chain is fitted and its stopping rule chosen
 WARM_UP = 5  # the first of this many parts of them does not count
+ORDERING_SHARE = 0.4  # of the trials of a panel, by which its voters are ordered
 LEAST_SHARE = 1e-12  # smallest probability whose logarithm is taken
 AGREEMENT = 0.3  # extra worth of a voter of positive weight, which usually votes for the answer
 NEW_CLASS = object()  # stands for a class that no vote has named yet
 
-RECENT_TRIALS = 2000  # trials kept
+RECENT_TRIALS = 2000  # trials stored
 FEWEST_COMPARED = 50  # trials needed to choose a panel
 FORGET = 0.97  # factor on a voter's counts each time it is asked
-FADE = 0.998  # factor on all counts at each trial that is not kept, so that old records of rare voters lose weight
+FADE = 0.998  # factor on all counts at each trial that is not stored, so that old records of rare voters lose weight
 PACE = 0.05  # at which the usual number of voters asked is updated
 RIGHT, ASKED = 0, 1  # rows of `Recent.recent`
 SEEN, KEPT, PASSED = range(3)  # entries of `Recent.numbers`
 
-CHEAPEST, DEAREST = 1e-7, 1.0  # prices of a call, in accuracy
-HALVINGS = 25  # of the range of their logarithms
-WORTH = 2.5  # tolerances that a call should gain
+# By the probabilities of all voters a few give up more than they do by the labels, since those of all are not always
+# the better ones: 2 to 3 times on MMLU-Pro, more on votes of image classifiers.
+OVERSTATED = 3.5
+WORTH = 5.0  # tolerances that a call should gain
+MOST_REPAIRED = 0.1  # of the mistakes of all voters: a call that repairs more is made
+CHEAPER = 0.8  # factor on the price of a call, as long as a rule gives up too much
+PRICES_TRIED = 40
+QUANTILES = 11  # leads tried for the weighted lead
+LARGEST_AGREEMENT = 4  # of the rules "until m agree"
 
 Rows = tuple[np.ndarray, np.ndarray]  # votes by class number, -1 for none, and labels
 Answering = tuple[np.ndarray, Model, Instances]  # trials, the model that answers them, and they as it takes them
@@ -99,10 +112,10 @@ def read_costs(costs: Any, voters: Sequence[Any]) -> np.ndarray:
         raise TypeError(f"costs must be a dict from voter to number, got {costs!r}")
     missing = [name for name in voters if name not in costs]
     if missing:
-        raise ValueError(f"costs: {missing[0]!r} has none; give one to every voter")
-    if len(costs) > len(voters):
-        unknown = next(name for name in costs if name not in voters)
-        raise ValueError(f"costs: {unknown!r} is not a known voter; the voters are {', '.join(map(str, voters))}")
+        raise ValueError(f"costs must have a number for every voter; {missing[0]!r} has none")
+    unknown = [name for name in costs if name not in voters]
+    if unknown:
+        raise ValueError(f"costs: {unknown[0]!r} is not a known voter; the voters are {', '.join(map(str, voters))}")
     prices = np.array([finite(f"costs of {name!r}", costs[name]) for name in voters])
     if (prices < 0.0).any():
         at = int(np.argmax(prices < 0.0))
@@ -126,7 +139,7 @@ def asked_among(votes: Any, voters: Sequence[Any], others: Collection[Any] = ())
     place, asked = {name: i for i, name in enumerate(voters)}, np.zeros(len(voters), bool)
     for name, vote in votes.items():
         if vote.__hash__ is None:
-            raise TypeError(f"votes: {vote!r} of {name!r} is not hashable; a vote is one class")
+            raise TypeError(f"votes: {vote!r} of {name!r} is not hashable; a vote must be one class")
         if name in place:
             asked[place[name]] = True
         elif name not in others:
@@ -138,7 +151,7 @@ class Choice(NamedTuple):
     """Tolerance and costs by which the few are chosen."""
 
     tolerance: float
-    costs: tuple[float, ...] | None  # of the voters that there were; 1 each if None
+    costs: tuple[float, ...] | None  # of the voters known at the question; 1 each if None
 
     @classmethod
     def read(cls, tolerance: float, costs: Mapping[Any, Any] | None, voters: Sequence[Any]) -> Choice:
@@ -147,7 +160,7 @@ class Choice(NamedTuple):
         return cls(tolerance, None if costs is None else prices)
 
     def prices(self, count: int) -> np.ndarray:
-        """Return the costs of ``count`` voters; one that has joined since costs 1."""
+        """Return the costs of ``count`` voters; one that joined later costs 1."""
         given = () if self.costs is None else self.costs[:count]
         return np.concatenate([given, np.ones(count - len(given))])
 
@@ -166,7 +179,7 @@ def count_asked(
     ever: np.ndarray,
     kept: np.ndarray,
 ) -> None:
-    """Count right votes, and mark the trials in which voters were asked as usual: they are to be kept."""
+    """Count right votes, and mark the trials in which voters were asked as usual: they are to be stored."""
     for t in range(labels.size):
         count = 0
         for i in range(votes.shape[1]):
@@ -188,12 +201,14 @@ class Recent:
     """The latest trials in which voters were asked as usual, and the recent accuracy of each voter.
 
     Votes and labels are class numbers; -1 is an abstention. A trial in which fewer than half the usual number of voters
-    were asked is not kept, unless that has been so for long. A voter that was asked and abstained is not right.
+    were asked is not stored, unless that has been so for long. A voter that was asked and abstained is not right.
     """
+
+    COUNTS = ("numbers", "usual", "recent", "ever")
 
     def __init__(self, voters: int = 0) -> None:
         self.kept = KeptTrials(RECENT_TRIALS)
-        self.numbers = np.zeros(3, np.int64)  # trials counted, those kept, and those passed over since
+        self.numbers = np.zeros(3, np.int64)  # trials counted, those stored, and those passed over since
         self.usual = np.zeros(1)  # how many voters are asked in a trial
         self.recent = np.zeros((2, voters))
         self.ever = np.zeros(voters, np.int64)  # how often each voter was asked
@@ -201,19 +216,17 @@ class Recent:
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """State arrays by name."""
-        counts = {name: getattr(self, name) for name in ("numbers", "usual", "recent", "ever")}
+        counts = {name: getattr(self, name) for name in self.COUNTS}
         return counts | {f"kept.{name}": array for name, array in self.kept.arrays.items()}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Restore from `arrays`."""
-        recent, kept = cls(), {}
-        for name, array in arrays.items():
-            if name.startswith("kept."):
-                kept[name.removeprefix("kept.")] = array
-            else:
-                setattr(recent, name, array.copy())
-        recent.kept = KeptTrials.restored(kept) if kept else recent.kept
+        recent, blocks = cls(), apart(arrays)
+        for name, array in blocks.get("", {}).items():
+            setattr(recent, name, array.copy())
+        if "kept" in blocks:
+            recent.kept = KeptTrials.restored(blocks["kept"])
         return recent
 
     @classmethod
@@ -233,7 +246,7 @@ class Recent:
 
     @property
     def trials(self) -> int:
-        """Trials counted, kept or not."""
+        """Trials counted, stored or not."""
         return int(self.numbers[SEEN])
 
     @property
@@ -255,7 +268,7 @@ class Recent:
             self.kept.add(votes=votes[kept], labels=labels[kept])
 
     def note(self, votes: np.ndarray, asked: np.ndarray, label: int) -> None:
-        """Count right votes in one trial that is not kept."""
+        """Count right votes in one trial that is not stored."""
         self._widen(len(votes))
         there = np.flatnonzero(asked)
         self.numbers[SEEN] += 1
@@ -290,14 +303,137 @@ class Recent:
         return np.asarray((right + 1.0) / (asked + 2.0))
 
 
+# -- chains of models ---------------------------------------------------------------------------------------------
+
+
+class PanelFit(NamedTuple):
+    """A model of some voters, and its answers to the latest trials, before it saw each label, as probabilities."""
+
+    model: Model
+    shares: np.ndarray
+    right: np.ndarray
+
+    def given_up(self, by: PanelFit) -> np.ndarray:
+        """Return how much more probable this answer is than that of another fit, as this one sees it."""
+        other = by.shares.argmax(axis=1)
+        return np.asarray(self.shares.max(axis=1) - self.shares[np.arange(len(other)), other])
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Fits models like the one of all voters to the votes of some; independent of what that model learns later."""
+
+    learner: Any
+    classes: tuple[Any, ...]
+    settings: Settings
+    thresholds: bool
+
+    @classmethod
+    def like(cls, whole: Model) -> Self:
+        """Return a fitter of models like this one."""
+        settings = Settings(whole.engine.settings.largest, whole.engine.settings.update_on_tie)
+        return cls(whole.learner, tuple(whole.classes), settings, bool(whole.layout.constant))
+
+    def __call__(self, votes: np.ndarray, labels: np.ndarray) -> PanelFit:
+        """Fit a model to these trials."""
+        layout = Layout(votes.shape[1], 0, 0, 0, 1.0 if self.thresholds else 0.0)
+        model = Model(self.learner, layout, self.classes, self.settings).follow()
+        labels = labels.astype(np.int32)
+        right = model.play(_instances(model, votes), labels).predictions == labels
+        return PanelFit(model, model.own_probabilities(latest(model.record)[0]), right)
+
+
+def sizes_tried(n: int) -> list[int]:
+    """Return the panel sizes compared: every size up to `ALL_SIZES_TRIED`, then some, and n."""
+    return sorted({*range(1, min(ALL_SIZES_TRIED, n) + 1), *(m for m in MORE_SIZES if m < n), n})
+
+
+def latest_rows(rows: Rows, count: int) -> Rows:
+    """Return the latest votes and labels; raise ValueError if there are fewer than two."""
+    votes, labels = (block[-count:] for block in rows)
+    if len(labels) < 2:
+        raise ValueError(
+            f"a panel requires trials with the votes of all voters, got {len(labels)}; learn from some first"
+        )
+    return votes, labels
+
+
+def order_by_worth(weights: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """Return voters by weight for cost, the largest first; one that costs nothing comes before all that cost."""
+    worth = np.where(costs > 0.0, np.abs(weights) / np.where(costs > 0.0, costs, 1.0), np.inf)
+    return np.lexsort((np.arange(len(worth)), -np.abs(weights), -worth))
+
+
+def order_by_gain(weights: np.ndarray, costs: np.ndarray, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return voters in the order in which to ask them: the first ones by what each adds to those before it.
+
+    Of the voters of most worth, the next is the one that adds most to the likelihood of a logit for its cost; a voter
+    that agrees with those before it adds little, however good it is. The others follow by worth.
+    """
+    order = order_by_worth(weights, costs).tolist()
+    pool = order[:POOL]
+    chosen: list[int] = []
+    names, places = np.unique(np.append(votes[:, pool], labels), return_inverse=True)
+    room = MOST_COMPARED // (len(names) * len(pool))
+    places = places.reshape(-1)
+    numbers, truth = places[: votes[:, pool].size].reshape(len(votes), -1)[-room:], places[-len(labels) :][-room:]
+    silent = len(names) > 0 and names[0] < 0
+    ratings = ratings_of(numbers - silent, len(names) - silent)
+    reached = -len(truth) * math.log(max(len(names) - silent, 1))
+    while len(chosen) < min(ORDERED, len(pool)):
+        gains: dict[int, tuple[float, float]] = {}
+        for place in range(len(pool)):
+            if place not in chosen:
+                _, found = fit_logit(ratings[:, :, np.array([*chosen, place])], truth - silent)
+                cost = costs[pool[place]]
+                gains[place] = (math.inf if cost == 0.0 else (found - reached) / cost), found
+        best = max(gains, key=lambda place: gains[place][0])
+        chosen.append(best)
+        reached = gains[best][1]
+    first = [pool[place] for place in chosen]
+    return np.array([*first, *(voter for voter in order if voter not in first)])
+
+
+def _leads(shares: np.ndarray) -> np.ndarray:
+    """Return the lead of the best class: the difference of the two largest log-probabilities."""
+    if shares.shape[1] < 2:
+        return np.full(len(shares), np.inf)
+    best = np.log(np.maximum(np.partition(shares, -2, axis=1)[:, -2:], LEAST_SHARE))
+    return np.asarray(best[:, 1] - best[:, 0])
+
+
+def most_votes(votes: np.ndarray) -> np.ndarray:
+    """Return (trials, voters) how many of the first voters named the class that most of them named.
+
+    Examples
+    --------
+    >>> most_votes(np.array([[0, 1, 1, -1], [-1, 2, 2, 2]])).tolist()
+    [[1, 1, 2, 2], [0, 1, 2, 3]]
+    """
+    counts = np.zeros((len(votes), int(votes.max(initial=-1)) + 2), np.int64)
+    found = np.zeros(votes.shape, np.int64)
+    for i, column in enumerate(votes.T):
+        counts[np.arange(len(votes)), column] += 1  # abstentions are counted in the last column
+        found[:, i] = counts[:, :-1].max(axis=1, initial=0)
+    return found
+
+
+def _instances(model: Model, votes: np.ndarray) -> Instances:
+    layout = model.layout
+    return no_instances(len(votes))._replace(
+        votes=np.ascontiguousarray(votes, np.int32), signs=np.ones(layout.voters), constant=layout.constant
+    )
+
+
 # -- panels -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class PanelLine:
-    """A panel of the first voters, its cost for each trial, and its accuracy alone.
+    """A panel of the first voters, its cost for each trial, and its accuracy without the others.
 
     ``behind`` is how much more often all voters are right on the same trials, and ``error`` the standard error of that.
+    ``expected`` estimates the same on other trials, by which `VoterPanels.enough` chooses.
     """
 
     voters: tuple[Any, ...]
@@ -305,6 +441,7 @@ class PanelLine:
     accuracy: float
     behind: float
     error: float
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -323,14 +460,15 @@ class VoterPanels:
     def __getitem__(self, place: int) -> PanelLine:
         return self.lines[place]
 
-    def enough(self, tolerance: float = 0.002) -> PanelLine:
-        """Return the smallest panel that gives up no more than ``tolerance``, estimated on these trials."""
-        best = min(line.behind for line in self.lines)
-        near = (line for line in self.lines if line.behind - best <= tolerance + line.error)
-        return next(near, self.lines[-1])
+    def enough(self, tolerance: float = TOLERANCE) -> PanelLine:
+        """Return the smallest panel expected to give up no more than ``tolerance``.
+
+        Its accuracy is measured on trials that chose neither the order of the voters nor the size of the panel.
+        """
+        return next((line for line in self.lines if line.expected <= tolerance), self.lines[-1])
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Plain numbers and text, ready for JSON."""
+        """Return plain numbers and text, ready for JSON."""
         return [
             {"voters": list(line.voters), "cost": line.cost, "accuracy": line.accuracy, "behind": line.behind}
             for line in self.lines
@@ -338,143 +476,161 @@ class VoterPanels:
 
     def __str__(self) -> str:
         rows = [
-            f"{len(line.voters):>3}  {line.accuracy:.3f}  {line.cost:>10g}  {line.voters[-1]}" for line in self.lines
+            f"{len(line.voters):>3}  {line.accuracy:>8.3f}  {line.cost:>10g}  {line.voters[-1]}" for line in self.lines
         ]
-        return "\n".join([f"  m  right  {'cost':>10}  and this one ({self.trials} trials)", *rows])
+        return "\n".join([f"  m  accuracy  {'cost':>10}  adds ({self.trials} trials)", *rows])
 
 
-def sizes_tried(n: int) -> list[int]:
-    """Return the panel sizes compared: every size up to `ALL_SIZES_TRIED`, then some, and n."""
-    return sorted({*range(1, min(ALL_SIZES_TRIED, n) + 1), *(m for m in (16, 24, 32, 48, 64, 100) if m < n), n})
+def panel_of(fit: Fitter, rows: Rows, costs: np.ndarray, names: Sequence[Any]) -> VoterPanels:
+    """Compare panels of the first m voters, each fitted alone.
 
-
-def latest_rows(rows: Rows) -> Rows:
-    """Return the latest `COMPARED_TRIALS` votes and labels; raise ValueError if there are fewer than two."""
-    votes, labels = (block[-COMPARED_TRIALS:] for block in rows)
-    if len(labels) < 2:
-        raise ValueError(
-            f"a panel needs trials with the votes of all, and there are {len(labels)}; learn from some first"
-        )
-    return votes, labels
-
-
-class PanelFit(NamedTuple):
-    """A model of some voters, and its answers to the trials before it saw each label: right or not, probabilities."""
-
-    model: Model
-    right: np.ndarray
-    shares: np.ndarray  # of the latest trials, where there are very many classes
-
-
-@dataclass(frozen=True)
-class Fitter:
-    """Fits models like one of all voters to the votes of some; it does not follow that model as it learns.
-
-    By what was learned from a trial itself, a few would look better at it than they are at others: the answers are
-    those before each label.
+    The first part of the trials orders the voters. Every second one of the others estimates what each panel gives up,
+    half by labels and half by the probabilities of all voters, which vary less; the rest measures accuracy.
     """
-
-    learner: Any
-    classes: tuple[Any, ...]
-    settings: Settings
-    thresholds: bool
-
-    @classmethod
-    def like(cls, whole: Model) -> Self:
-        """Return what fits models like this one."""
-        settings = Settings(whole.engine.settings.largest, whole.engine.settings.update_on_tie)
-        return cls(whole.learner, tuple(whole.classes), settings, bool(whole.layout.constant))
-
-    def __call__(self, votes: np.ndarray, labels: np.ndarray) -> PanelFit:
-        """Fit a model to these trials."""
-        layout = Layout(votes.shape[1], 0, 0, 0, 1.0 if self.thresholds else 0.0)
-        model = Model(self.learner, layout, self.classes, self.settings).follow()
-        labels = labels.astype(np.int32)
-        right = model.play(_instances(model, votes), labels).predictions == labels
-        return PanelFit(model, right, model.own_probabilities(latest(model.record)[0]))
-
-
-def panel_of(fit: Fitter, rows: Rows, order: np.ndarray, costs: np.ndarray, names: Sequence[Any]) -> VoterPanels:
-    """Compare panels of the first m voters in this order, each fitted alone."""
-    votes, labels = latest_rows(rows)
-    sizes, late = sizes_tried(len(order)), slice(len(labels) // WARM_UP, None)
-    right = [fit(votes[:, order[:size]], labels).right[late].astype(float) for size in sizes]
+    votes, labels = latest_rows(rows, RECENT_TRIALS)
+    begin = max(1, int(ORDERING_SHARE * len(labels)))
+    first = votes[:begin], labels[:begin]
+    order = order_by_gain(worth_of(fit(*first).model, *first), costs, *first)
+    fits = [(size, fit(votes[:, order[:size]], labels)) for size in sizes_tried(len(order))]
+    whole, scored = fits[-1][1], len(fits[-1][1].shares)
+    chooses, measures = (np.arange(first, len(labels), 2) for first in (min(begin, len(labels) - 2), begin + 1))
+    if not len(measures):
+        measures = chooses
     lines = []
-    for size, own in zip(sizes, right, strict=True):
-        behind, chosen = right[-1] - own, order[:size]
-        error = float(behind.std() / math.sqrt(len(behind)))
-        figures = float(costs[chosen].sum()), float(own.mean()), float(behind.mean()), error
-        lines.append(PanelLine(tuple(names[i] for i in chosen), *figures))
-    return VoterPanels(tuple(lines), len(right[-1]))
+    for size, own in fits:
+        behind, members = whole.right * 1.0 - own.right, order[:size]
+        seen = chooses[chooses >= len(labels) - scored] - (len(labels) - scored)
+        expected = 0.5 * (float(behind[chooses].mean()) + float(whole.given_up(own)[seen].mean()))
+        error = float(behind[measures].std() / math.sqrt(len(measures)))
+        figures = float(own.right[measures].mean()), float(behind[measures].mean()), error, expected
+        lines.append(PanelLine(tuple(names[i] for i in members), float(costs[members].sum()), *figures))
+    return VoterPanels(tuple(lines), len(measures))
+
+
+def worth_of(model: Model, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the weight of each voter, or its accuracy if the learner is not a single weight vector."""
+    try:
+        return np.asarray(model.weights.arrays.voters)
+    except ValueError:
+        return np.asarray((votes == labels[:, None]).mean(axis=0))
 
 
 # -- when to stop -------------------------------------------------------------------------------------------------
 
 
-def stopping_leads(leads: np.ndarray, losses: np.ndarray, costs: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return the lead at which to stop after each step; -inf at the last step that is needed and beyond.
+class AskingRule(NamedTuple):
+    """Stops after the first step at which a statistic reaches its level; -inf at the last step and beyond.
+
+    ``kind`` is "agree" (the statistic is how many voters named the same class) or "lead" (how far the best class leads,
+    in log-probability: with one level for all steps the weighted lead, with a level for each the expected gain).
+    """
+
+    kind: str
+    levels: np.ndarray
+
+    def stops(self, statistic: np.ndarray) -> np.ndarray:
+        """Return the step at which each trial stops, given (trials, steps) the statistic."""
+        reached = statistic >= self.levels
+        reached[:, -1] = True
+        return np.asarray(reached.argmax(axis=1))
+
+
+def stopping_levels(leads: np.ndarray, losses: np.ndarray, prices: np.ndarray) -> np.ndarray:
+    """Return the lead at which to stop after each step: where asking more is expected to gain less than its price.
 
     Parameters
     ----------
     leads, losses
         (trials, steps): how far the best class led after each step, and the accuracy given up by stopping there.
-    costs
-        Of each step.
-    tolerance
-        Accuracy that may be given up in the mean of the trials. Where every choice gives up more, about the least is.
+    prices
+        Of each step, in accuracy.
 
     Examples
     --------
     >>> import numpy as np
     >>> leads = np.array([[3.0, 4.0], [1.0, 4.0], [3.0, 3.0], [1.0, 1.0]])
     >>> losses = np.array([[0.0, 0.0], [0.5, 0.0], [0.0, 0.0], [0.5, 0.0]])
-    >>> stopping_leads(leads, losses, np.ones(2), tolerance=0.01).tolist()
+    >>> stopping_levels(leads, losses, np.array([0.1, 0.1])).tolist()
     [2.0, -inf]
-    >>> stopping_leads(leads, losses, np.ones(2), tolerance=0.5).tolist()
+    >>> stopping_levels(leads, losses, np.array([0.6, 0.6])).tolist()
     [-inf, -inf]
     """
-    prices = costs / costs.mean() if costs.any() else costs
-    orders = np.argsort(leads, axis=0, kind="stable")
-
-    def chosen(price: float) -> tuple[np.ndarray, float, float]:
-        return _chosen(leads, losses, price * prices, orders)
-
-    def dearest(errors: float) -> float:
-        """Return the highest price that gives up at most the tolerance and this many standard errors."""
-        cheap, dear = CHEAPEST, DEAREST
-        for _ in range(HALVINGS):
-            price = math.sqrt(cheap * dear)
-            lost, error = chosen(price)[1:]
-            if lost <= tolerance + errors * error:
-                cheap = price
-            else:
-                dear = price
-        return cheap
-
-    return chosen(min(max(dearest(0.0), WORTH * tolerance), dearest(1.0)))[0]
-
-
-def _chosen(
-    leads: np.ndarray, losses: np.ndarray, prices: np.ndarray, orders: np.ndarray
-) -> tuple[np.ndarray, float, float]:
-    """Return the best leads at these prices, the mean accuracy given up, and its standard error."""
     trials, steps = leads.shape
-    found, lost, paid = np.full(steps, -np.inf), losses[:, -1], np.zeros(trials)
+    levels, later = np.full(steps, -np.inf), losses[:, -1]
     for step in range(steps - 2, -1, -1):
-        here, order = leads[:, step], orders[:, step]
-        worse = losses[:, step] - (lost + paid + prices[step + 1])  # by stopping
+        here, order = leads[:, step], np.argsort(leads[:, step], kind="stable")
+        worse = losses[:, step] - (later + prices[step + 1])  # by stopping
         gain = np.concatenate([[0.0], np.cumsum(worse[order])])  # if asking continues for those that lead least
         ranked = here[order]
         gain[1:-1][np.diff(ranked) <= 0.0] = -np.inf  # ties stop together
         count = int(gain.argmax())
         if count:
-            found[step] = np.inf if count == trials else 0.5 * (ranked[count - 1] + ranked[count])
-        stops = here >= found[step]
-        lost = np.where(stops, losses[:, step], lost)
-        paid = np.where(stops, 0.0, paid + prices[step + 1])
-    last = int(np.argmin(found))  # the first that always stops
-    found[last:] = -np.inf
-    return found, float(lost.mean()), float(lost.std() / math.sqrt(trials))
+            levels[step] = np.inf if count == trials else 0.5 * (ranked[count - 1] + ranked[count])
+        later = np.where(here >= levels[step], losses[:, step], later + prices[step + 1])
+    levels[int(np.argmin(levels)) :] = -np.inf  # the first that always stops
+    return levels
+
+
+def flat_levels(statistic: np.ndarray, losses: np.ndarray, prices: np.ndarray, agreeing: int = 0) -> np.ndarray:
+    """Return the same level for all steps but the last one, with the least accuracy given up and paid.
+
+    The level is ``agreeing``, with more steps than that, or else some quantile of the statistic.
+    """
+    rows, spent, steps = np.arange(len(statistic)), np.cumsum(prices), statistic.shape[1]
+    quantiles = np.unique(np.quantile(statistic, np.linspace(0.0, 1.0, QUANTILES))).tolist()
+    best, least = np.full(steps, -np.inf), math.inf
+    for level in [agreeing] if agreeing else quantiles:
+        levels = np.full(steps, level)
+        stops = AskingRule("", levels).stops(statistic)
+        for last in range(min(agreeing, steps - 1), steps):
+            at = np.minimum(stops, last)
+            total = float((losses[rows, at] + spent[at]).mean())
+            if total < least:
+                best, least = np.where(np.arange(steps) < last, level, -np.inf), total
+    return best
+
+
+def choose_rule(
+    leads: np.ndarray, agreeing: np.ndarray, losses: np.ndarray, costs: np.ndarray, tolerance: float, errors: float
+) -> AskingRule:
+    """Choose among "until m agree", the weighted lead and the expected gain.
+
+    Each rule is fitted to every second trial and scored on the others, by what it gives up and pays. Among rules that
+    are not clearly worse than the best one, the one that gives up least is chosen.
+
+    Parameters
+    ----------
+    leads, agreeing, losses
+        (trials, steps): the lead of the best class, the votes for the class named most, and the accuracy given up.
+    costs
+        Of each step; a voter costs 1 in the mean.
+    tolerance, errors
+        Accuracy that may be given up, and the share of wrong answers of all voters.
+    """
+    statistics = {"lead": leads, "agree": agreeing.astype(float)}
+    halves = [np.arange(len(leads)) % 2 == parity for parity in (0, 1)]
+    price = min(WORTH * tolerance, MOST_REPAIRED * errors)
+    for _ in range(PRICES_TRIED):
+        prices = price * costs
+        fits: list[tuple[str, Callable[..., np.ndarray]]] = [("lead", stopping_levels), ("lead", flat_levels)]
+        fits += [("agree", partial(flat_levels, agreeing=m)) for m in range(2, LARGEST_AGREEMENT + 1)]
+        lost, total = np.zeros((2, len(fits), len(leads)))
+        for number, (kind, fit) in enumerate(fits):
+            for test, train in (halves, halves[::-1]):
+                rule = AskingRule(kind, fit(statistics[kind][train], losses[train], prices))
+                steps = rule.stops(statistics[kind][test])
+                lost[number, test] = losses[test, steps]
+                total[number, test] = losses[test, steps] + np.cumsum(prices)[steps]
+        best = int(total.mean(axis=1).argmin())
+        beyond = total - total[best]
+        near = beyond.mean(axis=1) <= beyond.std(axis=1) / math.sqrt(len(leads))
+        chosen = int(np.where(near, lost.mean(axis=1), np.inf).argmin())
+        error = float(lost[chosen].std() / math.sqrt(len(leads)))
+        if lost[chosen].mean() <= OVERSTATED * tolerance + 2.0 * error:
+            break
+        price *= CHEAPER
+    kind, fit = fits[chosen]
+    return AskingRule(kind, fit(statistics[kind], losses, prices))
 
 
 # -- models of the first voters -----------------------------------------------------------------------------------
@@ -486,42 +642,38 @@ class Few:
 
     members: list[int]  # in the order in which they are asked
     sizes: list[int]  # panel sizes after which asking may stop
-    leads: np.ndarray  # of the best class, at which it does
+    kind: str  # of the stopping rule
+    levels: np.ndarray  # of its statistic, after each size
     models: list[Model]  # one for each size; all voters that joined are in each
-    joined: list[int]  # further voters that were recently more accurate at some time
-    risen: list[int]  # those of them that are so now: they are asked first
     choice: list[Any]  # what the members were chosen by: tolerance and costs
     trials: int  # that the model of all had learned from
+    joined: list[int] = field(default_factory=list)  # further voters that were recently more accurate at some time
+    risen: list[int] = field(default_factory=list)  # those of them that are so now: they are asked first
 
     @classmethod
-    def fitted(
-        cls,
-        order: Sequence[int],
-        costs: np.ndarray,
-        choice: list[Any],
-        whole: Model,
-        rows: Rows,
-    ) -> Few:
+    def fitted(cls, members: list[int], costs: np.ndarray, choice: list[Any], whole: Model, rows: Rows) -> Few:
         """Fit models like the one of all voters to these trials, each to the votes of the first voters alone."""
-        votes, labels = latest_rows(rows)
-        tolerance, members = float(choice[0]), list(order)
-        sizes, fit = sizes_tried(len(members)), Fitter.like(whole)
-        of_all = fit(votes, labels).shares
-        models: list[Model] = []
-        leads, losses = np.zeros((len(of_all), len(sizes))), np.zeros((len(of_all), len(sizes)))
-        late = slice(len(of_all) // WARM_UP, None)
-        for step, size in enumerate(sizes):
-            model, _, shares = fit(votes[:, members[:size]], labels)
-            leads[:, step], losses[:, step] = _leads(shares), _given_up(of_all, shares)
-            models.append(model)
-            if size >= ALL_SIZES_TRIED and losses[late, step].mean() <= tolerance:
+        votes, labels = rows
+        tolerance, fit = float(choice[0]), Fitter.like(whole)
+        of_all = fit(votes, labels)
+        late = slice(len(of_all.shares) // WARM_UP, None)
+        sizes, fits, lost = sizes_tried(len(members)), [], []
+        for size in sizes:
+            fits.append(fit(votes[:, members[:size]], labels))
+            lost.append(of_all.given_up(fits[-1])[late])
+            if size >= ALL_SIZES_TRIED and lost[-1].mean() <= tolerance:
                 break
-        sizes, steps = sizes[: len(models)], slice(len(models))
-        prices = np.diff(np.cumsum(costs[members])[np.array(sizes) - 1], prepend=0.0)
-        stops = stopping_leads(leads[late, steps], losses[late, steps], prices, tolerance)
-        count = int(np.argmin(stops)) + 1
-        sizes = sizes[:count]
-        return cls(members[: sizes[-1]], sizes, stops[:count], models[:count], [], [], choice, whole.trials)
+        sizes = sizes[: len(fits)]
+        leads, losses = np.stack([_leads(one.shares)[late] for one in fits], axis=1), np.stack(lost, axis=1)
+        places, prices = np.array(sizes) - 1, costs / (costs.mean() or 1.0)
+        agreeing = most_votes(votes[-len(of_all.shares) :, members])[late][:, places]
+        steps = np.diff(np.cumsum(prices[members])[places], prepend=0.0)
+        kind, levels = choose_rule(
+            leads, agreeing, losses, steps, tolerance, float(1.0 - of_all.shares[late].max(axis=1).mean())
+        )
+        count = int(np.argmin(levels)) + 1 if np.isneginf(levels).any() else len(levels)
+        models = [one.model for one in fits[:count]]
+        return cls(members[: sizes[count - 1]], sizes[:count], kind, levels[:count], models, choice, whole.trials)
 
     def fits(self, whole: Model) -> bool:
         """Return whether the classes are still the same."""
@@ -543,7 +695,7 @@ class Few:
         return np.asarray(asked[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
 
     def next(self, votes: np.ndarray, asked: np.ndarray) -> int | None:
-        """Return the voter to ask next, or None when the answer leads by enough."""
+        """Return the voter to ask next, or None when the rule stops."""
         for voter in self.risen:
             if not asked[voter]:
                 return voter
@@ -553,9 +705,17 @@ class Few:
         size = int(np.argmin(heard))
         if size in self.sizes:
             step = self.sizes.index(size)
-            if leads_of(self.models[step], votes[None, self.columns(step)])[0] >= self.leads[step]:
+            if self._statistic(step, votes) >= self.levels[step]:
                 return None
         return self.members[size]
+
+    def _statistic(self, step: int, votes: np.ndarray) -> float:
+        """Return what the stopping rule looks at, after the voters of one model have been asked."""
+        own = votes[None, self.columns(step)]
+        if self.kind == "agree":
+            return float(most_votes(own)[0, -1])
+        model = self.models[step]
+        return float(_leads(model.own_probabilities(model.engine.judge(_instances(model, own), 1)[1]))[0])
 
     def columns(self, step: int) -> list[int]:
         """Return the voters of a model."""
@@ -579,7 +739,7 @@ class Few:
         return _instances(self.models[step], votes[:, self.columns(step)])
 
     def learn(self, votes: np.ndarray, asked: np.ndarray, label: int) -> int:
-        """Learn from one trial, as far as its voters were asked; returns the class that was predicted, as a place."""
+        """Learn from one trial, as far as its voters were asked; return the place of the class that was predicted."""
         last = int(self.steps(asked[None])[0])
         for step, model in enumerate(self.models[: last + 1]):
             predicted = int(model.play(self.instances(votes[None], step), np.array([label], np.int32)).predictions[0])
@@ -588,7 +748,7 @@ class Few:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return plain data and arrays."""
         description = {part.name: getattr(self, part.name) for part in fields(self)}
-        arrays, headers = {"leads": description.pop("leads")}, []
+        arrays, headers = {"levels": description.pop("levels")}, []
         for step, model in enumerate(description.pop("models")):
             header, own = model.state()
             headers.append(header)
@@ -600,33 +760,7 @@ class Few:
         """Restore from `state`."""
         blocks = apart(arrays)
         models = [Model.from_state(header, blocks[str(step)]) for step, header in enumerate(description["models"])]
-        return cls(**deepcopy({**description, "models": []}) | {"models": models, "leads": arrays["leads"].copy()})
-
-
-def leads_of(model: Model, votes: np.ndarray) -> np.ndarray:
-    """Return by how much the answer of a model leads for rows of votes."""
-    return _leads(model.own_probabilities(model.engine.judge(_instances(model, votes), len(votes))[1]))
-
-
-def _leads(shares: np.ndarray) -> np.ndarray:
-    """Return the lead of the best class: the difference of the two largest log-probabilities."""
-    if shares.shape[1] < 2:
-        return np.full(len(shares), np.inf)
-    best = np.partition(shares, -2, axis=1)[:, -2:]
-    return np.asarray(np.log(np.maximum(best[:, 1], LEAST_SHARE)) - np.log(np.maximum(best[:, 0], LEAST_SHARE)))
-
-
-def _given_up(of_all: np.ndarray, of_few: np.ndarray) -> np.ndarray:
-    """Return the probability of the answer of all voters less that of the answer of a few, both as all see it."""
-    trials = np.arange(len(of_all))
-    return np.asarray(of_all.max(axis=1) - of_all[trials, of_few.argmax(axis=1)])
-
-
-def _instances(model: Model, votes: np.ndarray) -> Instances:
-    layout = model.layout
-    return no_instances(len(votes))._replace(
-        votes=np.ascontiguousarray(votes, np.int32), signs=np.ones(layout.voters), constant=layout.constant
-    )
+        return cls(**deepcopy({**description, "models": []}) | {"models": models, "levels": arrays["levels"].copy()})
 
 
 # -- whether the answer is settled --------------------------------------------------------------------------------
@@ -647,40 +781,22 @@ class Question:
     widen: Callable[[], Engine] | None = None
 
     def next(self, order: Sequence[int]) -> int | None:
-        """Return the first voter of ``order`` not yet asked, or None if the answer is settled without these."""
+        """Return the first voter of ``order`` not yet asked, or None if the answer is settled without these.
+
+        Only for one weight vector is the worst case known; with any other learner all voters are asked.
+        """
         left = np.array([voter for voter in order if not self.asked[voter]], np.int64)
-        if not len(left) or (self.asked.any() and self.single and not self._overturned(left)):
+        single = self.engine.top.single(self.engine)
+        if not len(left) or (self.asked.any() and single and not self._overturned(left)):
             return None
         return int(left[0])
 
-    @cached_property
-    def single(self) -> bool:
-        """True for one weight vector. Only then is the worst case known, and asking can be exact."""
-        return self.engine.top.single(self.engine)
-
-    @cached_property
-    def widened(self) -> Engine | None:
-        """An engine that knows one more class, if votes may bring any."""
-        return None if self.widen is None else self.widen()
-
-    @cached_property
-    def answer(self) -> int:
-        """The class predicted from the votes so far, as a number."""
-        return int(self.engine.judge(self.instance, 1)[0][0])
-
     def _judged(self, engine: Engine, left: np.ndarray, votes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores where the remaining voters cast, row by row, ``votes``: class numbers, -1 = none."""
+        """Return predictions and scores where the remaining voters cast, row by row, ``votes`` (-1 = none)."""
         present, owner = self.columns[left].any(axis=0), self.columns[left].argmax(axis=0)
         rows = repeated(self.instance, len(votes))
         rows.votes[:, present] = votes[:, owner[present]]
         return engine.judge(rows, len(votes))
-
-    def _gains(self, left: np.ndarray) -> np.ndarray:
-        """Return what the vote of each remaining voter adds to the score of the answer."""
-        alone = np.full((len(left) + 1, len(left)), -1, np.int32)
-        np.fill_diagonal(alone[1:], self.answer)
-        scores = self._judged(self.engine, left, alone)[1][:, self.answer]
-        return np.asarray(scores[1:] - scores[0])
 
     def _overturned(self, left: np.ndarray) -> bool:
         """Return whether the answer changes in the worst case for some rival class.
@@ -688,19 +804,22 @@ class Question:
         In the worst case all remaining voters vote for the rival, except those of negative weight, which vote for the
         answer. For one weight vector no other votes can do more.
         """
-        answer, known = self.answer, int(self.engine.state.shape[KNOWN])
+        answer, known = int(self.engine.judge(self.instance, 1)[0][0]), int(self.engine.state.shape[KNOWN])
         if answer < 0:
             return True
-        gains = self._gains(left)
+        alone = np.full((len(left) + 1, len(left)), -1, np.int32)
+        np.fill_diagonal(alone[1:], answer)
+        scores = self._judged(self.engine, left, alone)[1][:, answer]
+        gains = scores[1:] - scores[0]  # what each vote adds to the answer
         rivals = np.array([c for c in range(known) if c != answer], np.int32)
         worst = np.where(gains >= 0.0, rivals[:, None], np.int32(answer))
         if len(rivals) and (self._judged(self.engine, left, worst)[0] != answer).any():
             return True
-        if self.widened is None:
+        if self.widen is None:
             return False
         gains[int(gains.argmax())] = 0.0  # somebody must name the new class
         worst = np.where(gains >= 0.0, np.int32(known), np.int32(answer))[None]
-        return bool(self._judged(self.widened, left, worst)[0][0] != answer)
+        return bool(self._judged(self.widen(), left, worst)[0][0] != answer)
 
 
 def add_class(model: Model, layout: Layout) -> Engine:
@@ -708,22 +827,11 @@ def add_class(model: Model, layout: Layout) -> Engine:
     return model.visited(layout, [NEW_CLASS], [NEW_CLASS]).engine
 
 
-def order_by_worth(weights: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """Voters, the most weight for its cost first; one that costs nothing comes before all that cost something."""
-    worth = np.where(costs > 0.0, np.abs(weights) / np.where(costs > 0.0, costs, 1.0), np.inf)
-    return np.lexsort((np.arange(len(worth)), -np.abs(weights), -worth))
-
-
-def order_to_settle(weights: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """`order_by_worth` for exact asking, where voters of positive weight, usually for the answer, settle it sooner."""
-    return order_by_worth(weights * np.where(weights < 0.0, 1.0 - AGREEMENT, 1.0 + AGREEMENT), costs)
-
-
-# -- what a model keeps to ask fewer voters -----------------------------------------------------------------------
+# -- what a model stores to ask fewer voters ----------------------------------------------------------------------
 
 
 class AskingModel(Protocol):
-    """Voters, the model that fuses them, and what is kept to ask fewer of them."""
+    """Voters, the model that fuses them, and what is stored to ask fewer of them."""
 
     @property
     def model(self) -> Model:
@@ -731,14 +839,14 @@ class AskingModel(Protocol):
 
     @property
     def asking(self) -> Asking:
-        """State kept to ask fewer voters."""
+        """State for asking fewer voters."""
 
     @property
     def voters(self) -> Sequence[Any]:
         """Names of the voters, one for each column of the model."""
 
     def worth(self) -> np.ndarray:
-        """Weight of each voter, or its recent accuracy if the learner is not a single weight vector."""
+        """Return the weight of each voter, or its recent accuracy if the learner is not a single weight vector."""
 
 
 class Asking:
@@ -755,14 +863,12 @@ class Asking:
     # -- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, dict[str, np.ndarray]]]:
-        """Plain data, and blocks of arrays."""
+        """Return plain data, and blocks of arrays."""
         description: dict[str, Any] = {"of_few": self.of_few} if self.of_few else {}
         blocks = {"recent": self.recent.arrays}
         if self.choice is not None:
-            description["choice"] = [
-                self.choice.tolerance,
-                None if self.choice.costs is None else list(self.choice.costs),
-            ]
+            tolerance, costs = self.choice
+            description["choice"] = [tolerance, None if costs is None else list(costs)]
         if self.few is not None:
             description["few"], blocks["few"] = self.few.state()
         return description, blocks
@@ -782,7 +888,7 @@ class Asking:
     # -- the few --------------------------------------------------------------------------------------------------
 
     def choose(self, choice: Choice | None) -> bool:
-        """Choose the few by this from now on, or ask all voters; returns whether that is something new."""
+        """Choose the few by this from now on, or ask all voters; return whether that is something new."""
         if choice == self.choice:
             return False
         self.choice, self.few, self._current = choice, None, None
@@ -798,9 +904,7 @@ class Asking:
 
     def advised(self, jury: AskingModel, choice: Choice) -> Few | None:
         """Return the few for one question, where the model of all voters answers and learns."""
-        if not self.recent.enough:
-            return None
-        self._advised = self._up_to_date(jury, choice, self._advised)
+        self._advised = self._up_to_date(jury, choice, self._advised) if self.recent.enough else None
         return self._advised
 
     def _up_to_date(self, jury: AskingModel, choice: Choice, few: Few | None) -> Few:
@@ -809,8 +913,9 @@ class Asking:
         prices = choice.prices(len(jury.voters))
         chosen_by = [choice.tolerance, prices.tolist()]
         if few is None or not few.fits(model) or few.choice != chosen_by or model.trials > (1.0 + STALE) * few.trials:
-            order = order_by_worth(jury.worth(), prices).tolist()
-            few = Few.fitted(order, prices, chosen_by, model, self.recent.rows(len(prices)))
+            rows = latest_rows(self.recent.rows(len(prices)), COMPARED_TRIALS)
+            order = order_by_gain(jury.worth(), prices, *rows).tolist()
+            few = Few.fitted(order, prices, chosen_by, model, rows)
         risen = self.risen(len(prices), few.members, few.risen)
         if risen != few.risen:
             few = deepcopy(few) if few is given else few
@@ -846,7 +951,7 @@ class Asking:
         return few.learn(votes, asked, label), label
 
     def learn_all(self, votes: np.ndarray, asked: np.ndarray, labels: np.ndarray) -> None:
-        """Keep trials, by the model's numbers, that the model of all has learned."""
+        """Store trials, by the model's numbers, that the model of all has learned."""
         self.changed()
         self.recent.add(votes, labels, asked)
 
@@ -854,7 +959,7 @@ class Asking:
         """Drop what is cached, since the model of all voters has learned."""
         self._current = None
 
-    # -- those outside --------------------------------------------------------------------------------------------
+    # -- voters outside the panel ---------------------------------------------------------------------------------
 
     def explores(self, share: float) -> bool:
         """Draw whether a voter from outside is asked about this instance; the draw stays until the next label."""
@@ -870,24 +975,22 @@ class Asking:
         return max(outside, key=lambda voter: (right[voter], -voter))
 
     def risen(self, count: int, chosen: Sequence[int], joined: Sequence[int]) -> list[int]:
-        """Return voters recently more accurate than all of the chosen ones, by more than chance.
+        """Return voters recently more accurate than all of the chosen ones, by more than a standard error.
 
-        Who has joined for that reason stays as long as it is not behind.
+        A voter that has joined for that reason stays as long as it is not behind.
         """
         correct, asked = self.recent.counts(count)
         right = correct / np.maximum(asked, 1.0)
         best = right[list(chosen)].max(initial=0.0)
-        sure = right > best + GAIN_ERRORS * np.sqrt(best * (1.0 - best) / np.maximum(asked, 1.0))
+        sure = right > best + np.sqrt(best * (1.0 - best) / np.maximum(asked, 1.0))
         stays = [voter for voter in joined if right[voter] >= best]
         found = np.flatnonzero(sure & (asked >= TRIED)).tolist()
         return [*stays, *(voter for voter in found if voter not in chosen and voter not in joined)]
 
-    # -- panels ---------------------------------------------------------------------------------------------------
-
     def compared(self, jury: AskingModel, costs: np.ndarray) -> Callable[[], VoterPanels]:
         """Return a function that compares panels on the trials up to now, independent of later learning."""
-        order, rows = order_by_worth(jury.worth(), costs), latest_rows(self.recent.rows(len(costs)))
-        return partial(panel_of, Fitter.like(jury.model), rows, order, costs, list(jury.voters))
+        rows = latest_rows(self.recent.rows(len(costs)), RECENT_TRIALS)
+        return partial(panel_of, Fitter.like(jury.model), rows, costs, list(jury.voters))
 
 
 @dataclass(frozen=True)
@@ -927,34 +1030,29 @@ class Inquiry:
 
     def next(self) -> Any:
         """Return the name of the voter to ask next, or None when asking more is not worth it."""
-        voter = self._next_exact() if self.tolerance == 0.0 else self._next_of_few()
+        worth = self.jury.worth()
+        if self.tolerance == 0.0:  # voters of positive weight, usually for the answer, settle it sooner
+            worth = worth * np.where(worth < 0.0, 1.0 - AGREEMENT, 1.0 + AGREEMENT)
+        order = order_by_worth(worth, self.costs).tolist()
+        left = [i for i in order if not self.asked[i] and (self.allowed is None or self.allowed[i])]
+        voter = self.question().next(left) if self.tolerance == 0.0 else self._next_of_few(left)
         return None if voter is None else self.jury.voters[voter]
 
-    def _in_order(self, order: np.ndarray) -> Iterator[int]:
-        """Yield the voters that may be asked and have not been."""
-        return (i for i in order.tolist() if not self.asked[i] and (self.allowed is None or self.allowed[i]))
-
-    def _next_exact(self) -> int | None:
-        return self.question().next(list(self._in_order(order_to_settle(self.jury.worth(), self.costs))))
-
-    def _next_of_few(self) -> int | None:
+    def _next_of_few(self, left: list[int]) -> int | None:
         """Ask all, in order of worth, as long as there are too few trials to choose by; then as the few decide."""
-        jury, asking, choice = self.jury, self.jury.asking, self.choice
-        if choice is not None:
-            few = asking.current(jury)
+        asking, first = self.jury.asking, next(iter(left), None)
+        if self.choice is not None:
+            few = asking.current(self.jury)
         else:
-            few = asking.advised(jury, Choice(self.tolerance, tuple(self.costs.tolist())))
+            few = asking.advised(self.jury, Choice(self.tolerance, tuple(self.costs.tolist())))
         asked = self.asked if self.allowed is None else self.asked | ~self.allowed  # the others count as abstaining
-        order = order_by_worth(jury.worth(), self.costs)
         if few is None:
-            return next(self._in_order(order), None)
+            return first
         voter = few.next(self.codes, asked)
         if voter is None and asking.explores(self.explore):
             chosen = {*few.members, *few.risen}
             voter = asking.explored([i for i in range(len(asked)) if i not in chosen], asked)
-        if voter is None and not self.asked.any():  # none of the few may be asked
-            voter = next(self._in_order(order), None)
-        return voter
+        return first if voter is None and not self.asked.any() else voter  # none of the few may be asked
 
 
 # -- simulation ---------------------------------------------------------------------------------------------------
@@ -975,14 +1073,14 @@ class Simulation:
     tolerance: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON."""
+        """Return plain numbers, ready for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
         return (
-            f"asked one by one, tolerance {self.tolerance:g}, after {self.first:,d} rows with all votes: "
+            f"Asking one by one with tolerance {self.tolerance:g}, after {self.first:,d} rows with all votes: "
             f"{self.calls:.2f} calls of {self.voters} (cost {self.cost:.4g} of {self.full_cost:.4g}), "
-            f"accuracy {self.accuracy:.4f}; asking all {self.full_accuracy:.4f}"
+            f"accuracy {self.accuracy:.4f}; asking all: {self.full_accuracy:.4f}"
         )
 
 
@@ -993,7 +1091,7 @@ def simulate_asking(
     voters: Sequence[str],
     *,
     first: int,
-    tolerance: float = 0.002,
+    tolerance: float = TOLERANCE,
     costs: Mapping[str, float] | None = None,
 ) -> Simulation:
     """Learn from the first rows with all votes, then ask one by one and learn only from what was asked.
@@ -1016,30 +1114,19 @@ def simulate_asking(
     head = {name: column[:first] for name, column in table.items()}
     frugal, full = (make().partial_fit(head, labels[:first]) for _ in range(2))
     price = dict.fromkeys(voters, 1.0) if costs is None else costs
-    sides = [name for name in table if name not in voters]
-    calls = right = right_of_all = 0
-    spent = 0.0
+    sums = np.zeros(4)  # calls, cost, right answers, those of all voters
     for t in range(first, len(labels)):
-        heard: dict[str, Any] = {name: table[name][t] for name in sides}
+        heard: dict[str, Any] = {name: table[name][t] for name in table if name not in voters}
+        spent = []
         while (voter := frugal.ask(heard, costs=costs, tolerance=tolerance)) is not None:
             heard[voter] = table[voter][t]
-            calls += 1
-            spent += price[voter]
-        said = {name: [vote] for name, vote in heard.items()}
-        whole = {name: [column[t]] for name, column in table.items()}
-        right += frugal.predict(said)[0] == labels[t]
-        right_of_all += full.predict(whole)[0] == labels[t]
-        frugal.partial_fit(said, [labels[t]])
+            spent.append(price[voter])
+        row, whole = {name: [v] for name, v in heard.items()}, {name: [column[t]] for name, column in table.items()}
+        right = frugal.predict(row)[0] == labels[t], full.predict(whole)[0] == labels[t]
+        sums += len(spent), sum(spent), *right
+        frugal.partial_fit(row, [labels[t]])
         full.partial_fit(whole, [labels[t]])
-    size = len(labels) - first
-    return Simulation(
-        size,
-        first,
-        len(voters),
-        calls / size,
-        spent / size,
-        right / size,
-        float(sum(price[name] for name in voters)),
-        right_of_all / size,
-        tolerance,
-    )
+    calls, cost, accuracy, full_accuracy = (sums / (len(labels) - first)).tolist()
+    everything, size = float(sum(price[name] for name in voters)), len(labels) - first
+    figures = calls, cost, accuracy, everything, full_accuracy
+    return Simulation(size, first, len(voters), *figures, tolerance)

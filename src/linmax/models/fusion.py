@@ -61,7 +61,7 @@ from linmax.models.baselines import (
     FUSION,
     PLURALITY,
     Comparison,
-    LogitRival,
+    StoredRivals,
     Tally,
 )
 from linmax.models.calibration import Reliability, reliability
@@ -239,10 +239,9 @@ class FusionState:
     sides: Sides = field(default_factory=Sides)
     tally: Tally = field(default_factory=Tally)
     asking: Asking = field(default_factory=Asking)
-    logit: LogitRival = field(default_factory=LogitRival)
+    stored: StoredRivals = field(default_factory=StoredRivals)
     ids: IdWatch = field(default_factory=IdWatch)
     _reader: RowReader | None = field(default=None, init=False)
-    _order: tuple[list[Any], np.ndarray] | None = field(default=None, init=False)  # of these classes
 
     # -- files ----------------------------------------------------------------------------------------------------
 
@@ -254,7 +253,7 @@ class FusionState:
             "model": state,
             "tally": self.tally.arrays,
             **asking,
-            "logit": self.logit.kept.arrays,
+            "stored": self.stored.kept.arrays,
             "sides": {"columns": self.sides.columns, "counts": self.sides.counts},
         }
         description = {
@@ -282,7 +281,7 @@ class FusionState:
             Sides.restored(description, blocks["sides"]),
             Tally.restored(blocks["tally"]),
             Asking.restored(description, blocks),
-            LogitRival(KeptTrials.restored(blocks["logit"])),
+            StoredRivals(KeptTrials.restored(blocks["stored"])),
         )
 
     def __reduce__(self) -> Any:
@@ -492,16 +491,12 @@ class FusionState:
         self.tally.widen(len(self.voters))
         if not len(learned):
             return
-        # Plurality breaks ties by the order of the classes, which must not depend on when each of them appeared.
-        if self._order is None or self._order[0] is not self.model.classes:
-            order = Names(self.classes).encode(self.model.classes)
-            self._order = self.model.classes, np.append(order, np.int32(-1))
-        codes, order = self._codes(batch), self._order[1]
+        codes = self._codes(batch)
         soft = None if batch.soft is None else batch.soft == learned
-        self.tally.add(right, order[codes], order[learned], len(order) - 1, soft=soft)
+        self.tally.add(right, codes, learned, len(self.model.classes), soft=soft)
         if not few:
             self.asking.learn_all(codes, batch.asked, learned)
-        self.logit.add(codes, learned, right, batch.logs)
+        self.stored.add(codes, learned, right, batch.logs, batch.places)
 
     # -- predicting -----------------------------------------------------------------------------------------------
 
@@ -649,7 +644,7 @@ class FusionState:
         """Compare the fusion with the baselines, online or on held-out trials and their labels."""
         k = len(self.model.classes)
         if held_out is None:
-            comparison, logit = self.tally.compare(self.voters), self.logit.online(k)
+            comparison, further = self.tally.compare(self.voters), self.stored.online(k)
         else:
             batch, labels = held_out
             right, tally = self.predict(self.parts_of(batch), len(batch)) == labels, Tally(len(self.voters))
@@ -660,8 +655,8 @@ class FusionState:
             tally.add(right, place[batch.codes], numbers, len(classes), self.tally.leaders, soft)
             comparison = tally.compare(self.voters, self.tally.leaders)
             numbers = Names(self.model.classes).encode_known(labels.tolist())
-            logit = self.logit.held_out(self._codes(batch), batch.logs, numbers, right, k)
-        return comparison if logit is None else replace(comparison, rivals={**comparison.rivals, "logit": logit})
+            further = self.stored.held_out(self._codes(batch), batch.logs, numbers, right, k)
+        return replace(comparison, rivals={**comparison.rivals, **further})
 
     def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
         """Return how reliable the probabilities of these trials are."""

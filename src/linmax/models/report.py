@@ -423,7 +423,7 @@ class Report(_Shown):
         if any(side.weights for side in self.sides):
             sections.append(self._sides())
         if self.online.trials or self.test is not None:
-            note = Line("An abstention counts as a mistake; ties of plurality go to the first class.", "dim")
+            note = Line("An abstention counts as a mistake; plurality breaks ties by chance.", "dim")
             sections[-1] = Section(sections[-1].title, [*sections[-1].parts, note])
         if self.details is not None:
             sections += self.details.sections([voter.name for voter in self.voters])
