@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import reference
 import reference_techniques as techniques
-from linmax import bounds
+from linmax import LinearThreshold, bounds
 
 Vector = npt.NDArray[np.float64]
 
@@ -714,6 +714,23 @@ def test_a_tie_can_be_right_and_still_an_update() -> None:
     learner = reference.LinearMax(reference.Perceptron, 3)
     assert learner.trial(np.eye(3), 0) == 0  # all scores are 0, the smallest class is right
     assert (learner.mistakes, learner.updates) == (0, 1)
+
+
+def test_majorities_need_the_form_without_a_threshold() -> None:
+    """Majority of 5 of 15: at theta = n and beta = 1 Winnow never settles, without a threshold 2 k^2 ln n holds."""
+    n, k = 15, 5
+    x = np.random.default_rng(0).integers(0, 2, (20_000, n)).astype(float)
+    labels = (x[:, :k].sum(axis=1) > k / 2).astype(int)
+    printed, smaller = (LinearThreshold(f"winnow(beta={beta}, threshold={n})", labels=(0, 1)) for beta in (1, 0.5))
+    wrong = printed.run(x, labels).wrong
+    assert wrong[-5000:].mean() > 0.05
+    smaller.run(x, labels)
+    assert smaller.mistakes < 100
+    delta = 1 / k
+    alpha = math.sqrt((1 + delta) / (1 - delta))
+    free = LinearThreshold(f"winnow({alpha!r})", labels=(0, 1))
+    free.run(2 * x - 1, labels)
+    assert free.updates <= bounds.multiplicative([delta] * k + [0.0] * (n - k), delta, alpha) <= 2 * k**2 * math.log(n)
 
 
 def test_margin_rules_need_the_rival_not_the_prediction() -> None:

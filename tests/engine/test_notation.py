@@ -58,6 +58,16 @@ def test_every_digit_is_kept(alpha: float, thickness: float, start: float) -> No
         ("alma(2, preset='fusion')", "alma(2, alpha=0.9, project=False)"),
         ("quasi-additive(sinh, rate=0.25)", "quasi-additive(sinh, rate=0.25)"),
         ("p-norm(2)", "p-norm(2)"),
+        ("Balanced(1.35)", "winnow(1.35)"),  # names of the papers
+        ("A-Balanced(1.35)", "A-winnow(1.35)"),
+        ("AR-Balanced(1.2)", "AR-winnow(1.2)"),
+        ("Balanced Winnow(1.2)", "balanced-winnow(1.2)"),
+        ("WMA(1.1)", "committee(1.1)"),
+        ("Committee(1.1)", "committee(1.1)"),
+        ("AR-ALMA(4)", "AR-alma(4)"),
+        ("Multi-class Perceptron", "perceptron"),
+        ("winnow(beta=1, threshold=20)", "winnow(2, threshold=20)"),
+        ("V-Combine", "V-combine"),
     ],
 )
 def test_ways_of_writing(text: str, printed: str) -> None:
@@ -72,6 +82,11 @@ def test_ways_of_writing(text: str, printed: str) -> None:
             ValueError,
             "unknown learner 'percepton'; did you mean 'perceptron'.* known: adagrad, alma, arow, balanced-winnow",
         ),
+        ("Balancd(1.3)", ValueError, "unknown learner 'Balancd'; did you mean 'balanced'"),
+        ("Winnow2(2)", ValueError, r"did you mean winnow\(2, threshold=n\) in linmax.LinearThreshold"),
+        ("SVM", ValueError, "unknown learner 'SVM'; did you mean pa-i"),
+        ("weighted majority(1.1)", ValueError, r"did you mean wma\(1.1\), or combine\(..., how=wma\)"),
+        ("winnow(1.1, beta=1)", TypeError, "alpha"),
         ("", ValueError, "learner '' cannot be read; write a name and its parameters, such as"),
         ("3", ValueError, "learner '3' cannot be read; write a name"),
         ("winnow(1.1", ValueError, "learner 'winnow.1.1'"),

@@ -153,7 +153,7 @@ def test_the_combinations_of_the_paper() -> None:
         ("A(scale=l3)-perceptron", ValueError, "scale must be one of raw, max, l1, got 'l3'"),
         ("A-winnow", TypeError, r"winnow needs a value for alpha; write it in brackets, as in winnow\(1.1\)"),
         ("p-norm", TypeError, r"p-norm needs a value for p; write it in brackets, as in p-norm\(3\)"),
-        ("winnow(beta=3)", TypeError, "winnow has no parameter 'beta'; it has alpha, "),
+        ("winnow(speed=3)", TypeError, "winnow has no parameter 'speed'; it has alpha, "),
     ],
 )
 def test_what_cannot_be_read(text: str, kind: type[Exception], message: str) -> None:

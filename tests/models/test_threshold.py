@@ -11,7 +11,7 @@ from scipy import sparse
 
 import reference
 from compare import CASES, Case
-from linmax import LinearThreshold, features, rules
+from linmax import LinearThreshold, conversion, features, rules
 from linmax.jit.compiling import JIT
 
 TRIALS = 60 if JIT else 15
@@ -243,6 +243,33 @@ def test_inputs_of_any_kind() -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("text", ["perceptron", "winnow(2, threshold=3)", "elimination"])
+def test_prediction_of_one_instance_and_before_the_first_trial(text: str) -> None:
+    rows = (np.random.default_rng(0).random((20, 4)) < 0.4).astype(float)
+    learner = LinearThreshold(text, labels=("no", "yes"))
+    first = learner.predict(rows[0])
+    assert first == learner.predict(rows[:1])[0] == learner.run(rows[:1], ["no"]).predictions[0]
+    assert learner.trials == 1
+    learner.run(rows[1:], np.where(rows[1:, 0] > 0, "yes", "no"))
+    scores, labels = learner.score(rows), learner.predict(rows)
+    assert [learner.predict(row) for row in rows] == labels.tolist()
+    assert [learner.score(row) for row in rows] == scores.tolist()
+    by_name = LinearThreshold(text, labels=("no", "yes"))
+    assert by_name.predict({"a": 1.0}) == by_name.predict([{"a": 1.0}])[0]
+
+
+def test_conversion_of_a_two_class_learner() -> None:
+    """A disjunction learned with a guarantee: the PAC conversion of Winnow2."""
+    rng = np.random.default_rng(4)
+    x = (rng.random((4000, 30)) < 0.3).astype(float)
+    labels = x[:, :2].any(axis=1).astype(int)
+    learner = LinearThreshold("winnow(2, threshold=30)", labels=(0, 1))
+    found = conversion.first_survivor(learner, zip(x, labels, strict=True), error=0.05, mistakes=36)
+    fresh = (rng.random((4000, 30)) < 0.3).astype(float)
+    assert np.mean(found.hypothesis.predict(fresh) != fresh[:, :2].any(axis=1)) <= 0.05
+
+
+@pytest.mark.small
 def test_disjunction_with_negated_literals() -> None:
     """x_0 or not x_2 over the 2n literals: at most n + 1 mistakes."""
     rng = np.random.default_rng(1)
@@ -279,7 +306,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (
         lambda: LinearThreshold("perceptron").predict([[1.0]]),
         ValueError,
-        "has seen no instance yet; call run or learn first",
+        r"predict\(\) requires both labels; pass labels=",
     ),
     (lambda: LinearThreshold("perceptron").weights, ValueError, "has seen no instance yet"),
 ]

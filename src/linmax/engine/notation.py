@@ -6,6 +6,9 @@ with options in brackets. ``AR-perceptron``, ``V(h=10)R-winnow(1.2)``, ``combine
 ``arow(0.1, rivals=all)``. ``combine`` alone is the best of the 62 algorithms of
 Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. ``votes``,
 ``attributes`` and ``auto`` are the pools of `linmax.vr_combine`. Case does not matter.
+
+Names of the papers are read as what reproduces their results: ``Balanced(1.35)`` is ``winnow(1.35)``, ``WMA(1.1)`` is
+``committee(1.1)``; ``winnow(beta=1)`` is alpha = 1 + beta.
 """
 
 from __future__ import annotations
@@ -48,6 +51,30 @@ LEARNERS: dict[str, Callable[..., Learner]] = {
     "robust-softmax": robust_softmax,
     "softmax": softmax,
 }
+# Names of the papers, with the reading that reproduces their results (docs/reproduction.md): "Balanced" of Mesterharm
+# and Hsu has one positive weight for each sub-expert.
+PAPER_NAMES = {
+    "apobayesian": "sasb",
+    "balanced": "winnow",
+    "best-combine": "combine",
+    "multi-class-perceptron": "perceptron",
+    "multiclass-perceptron": "perceptron",
+    "positive-winnow": "winnow",
+    "wma": "committee",
+}
+# What to write for names that are no learner of this notation, or more than one.
+OTHER_NAMES = {
+    "eg": "balanced-winnow(1.1), or linmax.EG to predict numbers",
+    "exponentiated-gradient": "balanced-winnow(1.1), or linmax.EG to predict numbers",
+    "linear-threshold": "linmax.LinearThreshold",
+    "logistic-regression": "logistic(0.5)",
+    "passive-aggressive": "pa-i(0.1)",
+    "svm": "pa-i(0.1)",
+    "weighted-majority": "wma(1.1), or combine(..., how=wma) over learners",
+    "winnow1": "winnow(2, threshold=n, demotion=0) in linmax.LinearThreshold",
+    "winnow2": "winnow(2, threshold=n) in linmax.LinearThreshold",
+    "winnower": "winnow(2, threshold=n) in linmax.LinearThreshold",
+}
 _parsing = threading.Lock()  # CPython makes trees of one thread at a time, or fails with a SystemError
 EXAMPLES = {"alpha": "1.1", "p": "3", "link": "sinh"}  # values of parameters that have no default
 
@@ -84,6 +111,8 @@ def parse(text: str) -> Learner:
     AR-balanced-winnow(1.2)
     >>> print(linmax.parse("v(h=10)-combine(perceptron, alma(2.5, alpha=0.9))"))
     V(h=10)-combine(perceptron, alma(2.5, alpha=0.9))
+    >>> print(linmax.parse("A-Balanced(1.35)"))  # of Mesterharm and Hsu: one positive weight for each sub-expert
+    A-winnow(1.35)
     >>> linmax.parse("percepton")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
@@ -209,14 +238,15 @@ def _closing(text: str, place: int) -> int:
 
 
 def _name(text: str, rest: str) -> tuple[str, str | None]:
-    match = re.fullmatch(r"([A-Za-z][A-Za-z0-9_-]*)\s*(?:\((.*)\))?", rest, re.DOTALL)
+    match = re.fullmatch(r"([A-Za-z][A-Za-z0-9_ -]*?)\s*(?:\((.*)\))?", rest, re.DOTALL)
     if not match:
         raise ValueError(f"learner {text!r} cannot be read; write a name and its parameters, such as AR-winnow(1.1)")
-    name = match[1].lower().replace("_", "-")
+    name = re.sub("[_ ]+", "-", match[1].lower())
+    name = name if name in CUSTOM_RULES else PAPER_NAMES.get(name, name)
     known = [*REGISTRY, *LEARNERS, *(notation for notation in TECHNIQUES if len(notation) > 1), *CUSTOM_RULES]
     if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = difflib.get_close_matches(name, [*known, *PAPER_NAMES, *OTHER_NAMES], 1)
+        hint = f"did you mean {OTHER_NAMES.get(near[0], repr(near[0]))}? " if near else ""
         raise ValueError(
             f"unknown learner {match[1]!r}; {hint}known: {', '.join(known)}; "
             f"prefixes {', '.join(f'{letter}-' for letter in _letters())}; "
@@ -237,7 +267,11 @@ def _named(text: str, name: str, inside: str | None) -> Learner:
         return _of_several(text, TECHNIQUES[name], inside or "")
     args, kwargs = _arguments(text, inside)
     which = kwargs.pop("rivals", "best")
-    rule = _call(text, REGISTRY.get(name) or LEARNERS.get(name) or CUSTOM_RULES[name], args, kwargs)
+    function = REGISTRY.get(name) or LEARNERS.get(name) or CUSTOM_RULES[name]
+    parameters = inspect.signature(function).parameters
+    if isinstance(kwargs.get("beta"), (int, float)) and "alpha" in parameters and "beta" not in parameters:
+        kwargs["alpha"] = 1.0 + kwargs.pop("beta")
+    rule = _call(text, function, args, kwargs)
     return rule if which == "best" else _call(text, rivals, [rule, which], {})
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -224,13 +225,17 @@ class LinearThreshold:
             raise ValueError("learn() needs to know both labels; pass labels=(negative, positive) to LinearThreshold")
         return self.run(_one(attributes), [label]).predictions[0]
 
-    def score(self, attributes: Any) -> np.ndarray:
-        """w.x - theta of each row, up to a positive factor; nothing is learned."""
-        return self._judge(attributes)[1]
+    def score(self, attributes: Any) -> Any:
+        """Return w.x - theta of each row, or of one instance, up to a positive factor; nothing is learned."""
+        found = self._judge(attributes)[1]
+        return float(found[0]) if _is_one(attributes) else found
 
-    def predict(self, attributes: Any) -> np.ndarray:
-        """The label of each row under the current weights; nothing is learned."""
-        return self._names(self._judge(attributes)[0])
+    def predict(self, attributes: Any) -> Any:
+        """Return the label of each row, or of one instance, under the current weights; nothing is learned."""
+        if self.labels is None:
+            raise ValueError("predict() requires both labels; pass labels=(negative, positive), or call run first")
+        found = self._names(self._judge(attributes)[0])
+        return found[0] if _is_one(attributes) else found
 
     # -- lowering --
 
@@ -326,10 +331,9 @@ class LinearThreshold:
         return Trace(self, self._names(predictions), wrong, changes != 0)
 
     def _judge(self, attributes: Any) -> tuple[np.ndarray, np.ndarray]:
-        if self._state is None:
-            raise ValueError("the learner has seen no instance yet; call run or learn first")
-        instances = self._instances(attributes)
-        predictions, _, activations = self._loop(instances, np.zeros(len(instances), np.int32))
+        instances = self._instances(_one(attributes))
+        learner = copy(self) if self._state is None else self  # the first weights are not kept: nothing was learned
+        predictions, _, activations = learner._loop(instances, np.zeros(len(instances), np.int32))
         return predictions, activations
 
     def _names(self, sides: np.ndarray) -> np.ndarray:
@@ -337,11 +341,18 @@ class LinearThreshold:
         return as_array(self.labels)[(sides > 0).astype(int)]
 
 
+def _is_one(attributes: Any) -> bool:
+    """Return whether this is one instance: a mapping, or numbers without rows."""
+    if isinstance(attributes, Mapping):
+        return True
+    array = attributes if sparse.issparse(attributes) else np.asarray(attributes)
+    return bool(array.ndim == 1 and array.dtype != object)  # objects are rows of mappings
+
+
 def _one(attributes: Any) -> Any:
-    """One instance as a block of one row."""
+    """Return one instance as a block of one row, and rows as they are."""
+    if not _is_one(attributes):
+        return attributes
     if isinstance(attributes, Mapping):
         return [attributes]
-    if sparse.issparse(attributes):
-        return attributes.reshape(1, -1)
-    array = np.asarray(attributes)
-    return array.reshape(1, -1) if array.ndim == 1 else array
+    return (attributes if sparse.issparse(attributes) else np.asarray(attributes)).reshape(1, -1)
