@@ -37,7 +37,8 @@ approximate maximal margin classification algorithm.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -556,7 +557,7 @@ class LinearMax:
         trial that brings a new label is a mistake by definition (the prediction is -1 while no class is
         known); the rule gets z = 0 - x^first, and nothing when no other class is known. With only the label's
         class known there is no rival and no update. Instances that are looked at again later (recycling,
-        accuracy of voters) use their full rows for classes known by then.
+        accuracy of voters) are among the classes that were known after their own trial.
     """
 
     def __init__(
@@ -630,6 +631,13 @@ class LinearMax:
     def predict(self, x: Vector) -> int:
         self.grow(x.shape[1])
         return self.decide(self.hypothesis(), x)
+
+    @contextmanager
+    def among(self, known: Sequence[int]) -> Iterator[None]:
+        """Know only these classes for a while."""
+        now, self.known = self.known, list(known)
+        yield
+        self.known = now
 
     def learn(self, x: Vector, label: int) -> bool:
         """One presentation of (x, label) that counts no mistake; True when the rule updated."""

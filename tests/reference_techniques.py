@@ -153,6 +153,7 @@ class Stored:
     x: Vector
     label: int
     count: int
+    known: list[int]
 
 
 class Recycle(_Linear):
@@ -208,7 +209,7 @@ class Recycle(_Linear):
     def trial(self, x: Vector, label: int) -> int:
         prediction = self.base.trial(x, label)
         self.changed = self.base.changed
-        self.buffer.append(Stored(x.copy(), label, int(bool(self.changed))))
+        self.buffer.append(Stored(x.copy(), label, int(bool(self.changed)), list(self.base.known)))
         if len(self.buffer) > self.s:
             self.buffer.pop(0)
         self.trials += 1
@@ -230,7 +231,7 @@ class Recycle(_Linear):
         quiet = passes = 0
         while self.tokens > 0 and quiet < len(self.buffer) and passes < self.max_passes:
             stored = self.buffer[self.pointer - oldest]
-            updates = self.base.learn(stored.x, stored.label) if stored.count < self.u else 0
+            updates = self._present(stored)
             stored.count += bool(updates)
             self.recycled += updates
             self.tokens -= 1
@@ -240,10 +241,14 @@ class Recycle(_Linear):
                 self.pointer = oldest
                 passes += 1
 
+    def _present(self, stored: Stored) -> int:
+        with self.base.among(stored.known):
+            return self.base.learn(stored.x, stored.label) if stored.count < self.u else 0
+
     def _one_pass(self) -> bool:
         any_update = False
         for stored in self.buffer:
-            updates = self.base.learn(stored.x, stored.label) if stored.count < self.u else 0
+            updates = self._present(stored)
             if updates:
                 stored.count += 1
                 self.recycled += updates
@@ -405,7 +410,7 @@ class Vote(_Linear):
         self.mistakes += output != label
         self.voting_mistakes += voted != label
         self.basic_mistakes += basic != label
-        self.recent = [*self.recent, (x.copy(), label)][-self.r :] if self.r else []
+        self.recent = [*self.recent, (x.copy(), label, list(self.linear.known))][-self.r :] if self.r else []
         self.tau += 1
         self._windows()
         if self.tau >= self.wait and self.basic_mistakes < self.voting_mistakes:
@@ -438,8 +443,12 @@ class Vote(_Linear):
             saved.hypothesis = candidate
 
     def accuracy(self, hypothesis: Hypothesis) -> int:
-        """On how many of the recent instances a hypothesis is right, with the classes known now."""
-        return sum(self._decide(hypothesis.padded(x.shape[1]).weights, x) == label for x, label in self.recent)
+        """On how many of the recent instances a hypothesis is right, with the classes known after each of them."""
+        right = 0
+        for x, label, known in self.recent:
+            with self.linear.among(known):
+                right += self._decide(hypothesis.padded(x.shape[1]).weights, x) == label
+        return right
 
     def _close(self) -> None:
         self.is_open = False

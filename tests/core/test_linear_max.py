@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compare import CASES, Case, Problem, problem, problems
 from linmax import LinearThreshold, experts, rules, run
-from linmax.core.contract import KNOWN, LARGEST
+from linmax.core.contract import LARGEST
 from linmax.core.linear_max import longest_row, top_two
 from linmax.jit.compiling import JIT
 
@@ -141,11 +141,11 @@ def test_two_classes_are_the_two_class_rule(case: Case) -> None:
 def test_top_two(values: list[int], largest: bool, known: int) -> None:
     known = min(known, len(values))
     shape = np.zeros(5, np.int64)
-    shape[KNOWN], shape[LARGEST] = known, largest
+    shape[LARGEST] = largest
     order = sorted(range(known), key=lambda j: (-values[j], -j if largest else j))
     expected = [*order, -1, -1][:2]
     plain = getattr(top_two, "py_func", top_two)  # compiled it is part of its callers
-    assert list(plain(np.array(values, float), shape)) == expected
+    assert list(plain(np.array(values, float), known, shape)) == expected
 
 
 @pytest.mark.small

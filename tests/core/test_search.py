@@ -18,9 +18,9 @@ import linmax.engine.bench as bench_module
 import linmax.engine.engine as machine_module
 from compare import Problem, problem, problems
 from linmax import experts, run
-from linmax.core.contract import Trials
+from linmax.core.contract import RunningTrials
 from linmax.core.search import close_lanes, doubt, fill_panel, load_weights, row_of
-from linmax.data.arrays import no_instances
+from linmax.data.arrays import no_trials
 from linmax.jit.compiling import JIT
 from linmax.jit.panels import fill_tables, magnitude, plain_close_codes
 
@@ -164,7 +164,7 @@ def test_no_lead_beyond_doubt_is_false() -> None:
             for i in rng.permutation(size):
                 single += weights.astype(np.float32)[i] * rated.astype(np.float32)[:, i]
             error = abs(float(single[0] - single[1]) - float((rated[0] - rated[1]) @ weights))
-            assert error <= python(doubt)(Trials(largest=largest), size)
+            assert error <= python(doubt)(RunningTrials(largest=largest), size)
 
 
 @pytest.mark.small
@@ -180,9 +180,9 @@ def test_no_lead_of_votes_beyond_doubt_is_false(voters: int, monkeypatch: pytest
     room = bench_module.Room.of(size, False, k, 1, k)
     for _ in range(20 if JIT else 3):
         votes, labels = rng.integers(-1, k, (trials, voters), dtype=np.int32), rng.integers(0, k, trials, np.int32)
-        instances = no_instances(trials)._replace(votes=votes, signs=np.ones(voters), constant=1.0)
-        given = Trials(
-            **instances._asdict(), labels=labels, shape=np.array([voters, 8, k, 0, 1]), coordinates=size, largest=1.0,
+        instances = no_trials(trials)._replace(votes=votes, signs=np.ones(voters), constant=1.0, labels=labels)
+        given = RunningTrials(
+            **instances._asdict(), shape=np.array([voters, 8, k, 0, 1]), coordinates=size, classes=k, largest=1.0,
             codes=np.zeros(-(-size // 4) * k * 16, np.int8), ratings=np.zeros(0, np.float32),
         )  # fmt: skip
         python(fill_panel)(given, 0, trials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import linmax
-from linmax.core.contract import Instances
+from linmax.core.contract import Trials
+from linmax.data.arrays import no_trials
 from linmax.data.scaling import SCALINGS, WITHIN, Scaling
 
 pytestmark = pytest.mark.small
-NO_VOTES = (np.zeros((0, 0), np.int32), np.zeros(0), np.zeros((0, 0, 0)))
 
 
 def expected(kind: str, rows: list[dict[int, float]], dense: np.ndarray, constant: float) -> list[tuple]:
@@ -93,15 +94,20 @@ def test_equals_the_definition(block, kind, constant):
         assert left == pytest.approx(c, rel=1e-12)
 
 
-def stream(random: np.random.Generator, count: int = 60) -> Instances:
+def trials_of(dense: np.ndarray, rows: Any) -> Trials:
+    indptr, indices, values = pack(rows)
+    return no_trials(len(dense))._replace(dense=dense, indptr=indptr, indices=indices, values=values, constant=1.0)
+
+
+def stream(random: np.random.Generator, count: int = 60) -> Trials:
     rows = [
         {int(i): float(v) for i, v in zip(random.permutation(30)[:7], random.normal(size=7), strict=True)}
         for _ in range(count)
     ]
-    return Instances(*NO_VOTES, random.normal(size=(count, 3)) * [1, 100, 0.01], *pack(rows), 1.0)
+    return trials_of(random.normal(size=(count, 3)) * [1, 100, 0.01], rows)
 
 
-def part(given: Instances, begin: int, end: int) -> Instances:
+def part(given: Trials, begin: int, end: int) -> Trials:
     lo, hi = given.indptr[begin], given.indptr[end]
     return given._replace(
         dense=given.dense[begin:end],
@@ -181,7 +187,7 @@ def test_auto_takes_sparse_numbers_for_numbers(kind, present):
 @pytest.mark.parametrize("present", [2, 9, 40])
 def test_auto_is_the_same_cut_and_saved_anywhere(within, present):
     rows = sparse_rows(np.random.default_rng(present), present)
-    whole = Instances(*NO_VOTES, np.zeros((60, 0)), *pack(rows), 1.0)
+    whole = trials_of(np.zeros((60, 0)), rows)
     scaling, once, found = Scaling(), Scaling(), []
     if within:
         scaling.keep_within()

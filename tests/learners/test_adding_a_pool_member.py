@@ -24,9 +24,10 @@ class Majority(Group):
     def play(self, task: Task, votes: np.ndarray, place: int) -> None:
         for t, row in enumerate(task.rows):
             own = self.counts[int(row[min(COLUMN, row.size - 1)] > 0.0)]
-            votes[t, place, : task.known] = own[: task.known]
+            known = task.trials.known[t]
+            votes[t, place, :known] = own[:known]
             if task.learn:
-                own[task.labels[task.begin + t]] += 1.0
+                own[task.trials.labels[t]] += 1.0
 
 
 @pytest.mark.small

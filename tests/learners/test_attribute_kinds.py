@@ -14,7 +14,7 @@ from scipy import sparse
 
 import linmax
 from linmax import Learner, experts, run
-from linmax.data.arrays import no_instances
+from linmax.data.arrays import cut, no_trials
 from linmax.jit.compiling import JIT
 from linmax.learners.attributes.pool import RunningPool
 from linmax.models.sklearn import LinearMaxClassifier
@@ -54,12 +54,15 @@ def test_what_it_is_does_not_hang_on_the_array() -> None:
 
 def played(rows: np.ndarray, labels: np.ndarray, thin: bool, cuts: list[int]) -> tuple[list[np.ndarray], RunningPool]:
     """Predictions and scores of trials in parts, and the pool that learned from them."""
-    found, pool, shape = no_instances(len(rows))._replace(dense=rows, constant=1.0), RunningPool(), np.zeros(16, int)
+    found, pool, shape = no_trials(len(rows))._replace(dense=rows, constant=1.0), RunningPool(), np.zeros(16, int)
     if thin:
         x = sparse.csr_array(rows)
         parts = {"indptr": x.indptr.astype(np.int64), "indices": x.indices.astype(np.int32), "values": x.data}
         found = found._replace(dense=rows[:, :0], **parts)
-    parts = [pool.play(shape, found, labels.astype(np.int32), *cut, 3) for cut in itertools.pairwise(cuts)]
+    labels = labels.astype(np.int32)
+    known = np.maximum.accumulate(np.append(0, labels[:-1] + 1))
+    found = found._replace(labels=labels, known=known)
+    parts = [pool.play(shape, cut(found, *ends), 3) for ends in itertools.pairwise(cuts)]
     return [np.concatenate(part) for part in zip(*parts, strict=True)], pool
 
 

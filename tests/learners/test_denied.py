@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linmax.core.contract import KNOWN
-from linmax.data.arrays import no_instances
+from linmax.core.contract import LARGEST
+from linmax.data.arrays import no_trials
 from linmax.learners.attributes.member import DENIED, Task
 from linmax.learners.attributes.nearest import USED, NearestRows
 from linmax.learners.attributes.pairs import PairMembers
@@ -16,7 +16,10 @@ from linmax.learners.attributes.stacker import MemberFusion
 def task(rows: np.ndarray, labels: list[int], weight: float = 1.0, learn: bool = True) -> Task:
     size = len(rows)
     met = np.full(size, rows.shape[1])
-    return Task(3, no_instances(size), np.array(labels, np.int32), 0, size, learn, rows, met, np.full(size, weight))
+    trials = no_trials(size)._replace(
+        known=np.full(size, 3), labels=np.array(labels, np.int32), weights=np.full(size, weight)
+    )
+    return Task(trials, learn, rows, met)
 
 
 @pytest.mark.small
@@ -45,11 +48,11 @@ def test_a_class_denied_falls_behind_in_pairs_as_far_as_a_label_is_ahead() -> No
 
 @pytest.mark.small
 def test_denials_alone_do_not_turn_members_around() -> None:
-    fusion, shape = MemberFusion(), np.zeros(KNOWN + 8, np.int64)
+    fusion, shape = MemberFusion(), np.zeros(LARGEST + 1, np.int64)
     fusion.join(2)
-    shape[KNOWN] = 3
+    denied = no_trials(1)._replace(known=np.array([3]), labels=np.array([DENIED - 0], np.int32))
     for _ in range(60):  # both speak for class 0 always, which is always wrong
         votes = np.zeros((1, 2, 4), np.float32)
         votes[0, :, 0] = 3.0
-        fusion.fuse(votes, np.array([DENIED - 0], np.int32), np.ones(1), shape, True, 3)
+        fusion.fuse(votes, denied, shape, True, 3)
     assert fusion.weights.min() >= 0.0

@@ -9,7 +9,7 @@ import pytest
 from linmax.streams import StreamModel, stream
 
 import linmax
-from linmax.data.arrays import no_instances
+from linmax.data.arrays import no_trials
 from linmax.learners.attributes import warm_up as at_large
 
 RNG = np.random.default_rng(5)
@@ -91,9 +91,9 @@ def test_labels_that_change_keep_the_small_sample() -> None:
 
 def test_it_is_not_learned_again_at_every_trial() -> None:
     large, settled = at_large.AtLarge(), []
-    instances = no_instances(1)
+    instances = no_trials(1)
     for label in np.repeat(np.arange(5), 400).tolist():
-        large.keep_one(instances, label)
+        large.keep_one(instances._replace(labels=np.array([label], np.int32)), label)
         settled.append((large.settled, large.step))
     assert len(set(settled)) < 110
     assert all(0.87 * size <= learned <= size for size, (learned, _) in enumerate(settled, 1))

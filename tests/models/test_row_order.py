@@ -12,7 +12,7 @@ from scipy import sparse
 
 import linmax
 from linmax import Learner, rules, run
-from linmax.data.arrays import Layout, no_instances
+from linmax.data.arrays import Layout, no_trials
 from linmax.data.experts import experts
 from linmax.engine.engine import Engine, Settings
 from linmax.jit.compiling import JIT
@@ -69,15 +69,15 @@ def test_rows_in_any_order_of_coordinates_are_the_same_to_an_engine(learner):
     told, tables = [], []
     for given in (rows, shuffled(rows, 2)):
         columns = [int(name[1:]) for row in given for name in row]
-        instances = no_instances(SIZE)._replace(
+        instances = no_trials(SIZE)._replace(
             indptr=np.cumsum([0, *map(len, given)]),
             indices=np.array(columns, np.int32),
             values=np.array([value for row in given for value in row.values()]),
             constant=1.0,
         )
         engine = Engine(linmax.parse(learner), Layout(0, 0, 0, WIDTH, 1.0), 3, Settings())
-        told.append(engine.run(instances, codes).predictions.tolist())
-        tables.append(engine.judge(instances, SIZE)[1])
+        told.append(engine.run(instances._replace(labels=codes)).predictions.tolist())
+        tables.append(engine.judge(instances)[1])
     assert told[0] == told[1]
     close(learner, *tables)
 

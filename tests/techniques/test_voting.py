@@ -336,7 +336,7 @@ def test_recent_instances_are_counted_alike_with_and_without_a_panel(
     data = majority_problem(trials=600 if JIT else 60, noise=noise, seed=3)
     instances = experts(votes=data.votes)
     found = run("V-combine(AR-perceptron, A-winnow(1.2))", instances, data.labels)
-    monkeypatch.setattr(Engine, "small", property(lambda engine: False))
+    monkeypatch.setattr(Engine, "small", lambda engine, trials: False)
     wanted = run("V-combine(AR-perceptron, A-winnow(1.2))", instances, data.labels)
     assert np.array_equal(found.predictions, wanted.predictions)
     for name, array in wanted.model.engine.arrays.items():

@@ -35,6 +35,7 @@ __all__ = [
     "GAUGE",
     "HUGE",
     "MASS",
+    "NO_LABEL",
     "OWN",
     "PEAK",
     "REACH",
@@ -42,12 +43,13 @@ __all__ = [
     "SPREAD",
     "STEP",
     "TOP",
-    "Instances",
     "Part",
     "Played",
     "Rule",
+    "RunningTrials",
     "State",
     "Trials",
+    "TrialsT",
 ]
 
 # The scalars every member has; a rule's own follow.
@@ -241,8 +243,8 @@ BoundOf: TypeAlias = "Callable[[Rule, Rows], Bound]"
 # -- state --------------------------------------------------------------------------------------------------------
 
 
-class Instances(NamedTuple):
-    """What the kernels see of the instances. A block that is absent has no columns.
+class Trials(NamedTuple):
+    """T trials: instances in blocks, of which an absent one has no columns, and three columns beside them.
 
     Coordinates: voters, then score sub-experts, then attribute f (0 = the constant) of class c at
     ``experts + f * stride + c``. Dense attributes come before sparse ones.
@@ -256,8 +258,17 @@ class Instances(NamedTuple):
     indices: np.ndarray  # int32
     values: np.ndarray
     constant: float  # value of attribute 0; 0 = no thresholds
+    known: np.ndarray  # int64 (T,): the first known[t] classes may be predicted in trial t
+    labels: np.ndarray  # int32 (T,): a class; NO_LABEL; or -2 - c, which says only that it is not class c
+    weights: np.ndarray  # (T,): how much a trial counts; 0 predicts only
+
+    @property
+    def size(self) -> int:
+        """Number of trials."""
+        return len(self.labels)
 
 
+NO_LABEL = -1
 RAW, MAX, L1 = 1, 2, 3
 BEST, VIOLATED, ALL = 0, 1, 2
 
@@ -278,10 +289,10 @@ EXPERTS, STRIDE, KNOWN, LARGEST, ON_TIES = range(5)
 TRIALS, UPDATES, RECYCLED, LEFT, NEXT = range(5)
 
 
-class Trials(Struct):
-    """Instances to play, their labels, and a panel of them, which may be empty (see `linmax.core.search`)."""
+class RunningTrials(Struct):
+    """`Trials` at work, and a panel of them, which may be empty (see `linmax.core.search`)."""
 
-    votes: np.ndarray = int32[:, ::1]  # as in `Instances`
+    votes: np.ndarray = int32[:, ::1]  # as in `Trials`
     signs: np.ndarray = Vector
     scores: np.ndarray = Cube
     dense: np.ndarray = Matrix
@@ -289,9 +300,12 @@ class Trials(Struct):
     indices: np.ndarray = int32[::1]
     values: np.ndarray = Vector
     constant: float = float64
+    known: np.ndarray = Indices
     labels: np.ndarray = Labels
+    weights: np.ndarray = Vector
     shape: np.ndarray = Indices  # that of the state
     coordinates: int = int64  # the length of a vector of weights
+    classes: int = int64  # rows of each instance in the panel
     codes: np.ndarray = int8[::1]  # [block, row, group, lane]: a bit for each of four coordinates that rate the row 1
     ratings: np.ndarray = float32[::1]  # [block, row, coordinate, lane], where not all ratings are 0 or 1
     largest: float = float64  # largest magnitude of a rating in the panel
@@ -309,9 +323,9 @@ class Played(Struct):
     margins: np.ndarray = Vector  # of the first member; or none
 
 
-InstancesT = typeof(
-    Instances(
+TrialsT = typeof(
+    Trials(
         np.zeros((1, 1), np.int32), np.zeros(1), np.zeros((1, 1, 1)), np.zeros((1, 1)), np.zeros(1, np.int64),
-        np.zeros(1, np.int32), np.zeros(1), 0.0,
+        np.zeros(1, np.int32), np.zeros(1), 0.0, np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1),
     )
 )  # fmt: skip

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numba import int64
 
-from linmax.core.contract import EXPERTS, KNOWN, LARGEST, STRIDE, Indices, Trials, call_spread
+from linmax.core.contract import EXPERTS, LARGEST, STRIDE, Indices, RunningTrials, call_spread
 from linmax.jit.compiling import kernel
 from linmax.jit.scores import add_dense, add_rows, start_dense, start_rows
 
@@ -46,7 +46,7 @@ def longest_of_many(starts: np.ndarray) -> int:
 
 
 @kernel()
-def score_experts(trials: Trials, t: int, weights: np.ndarray, scores: np.ndarray) -> None:
+def score_experts(trials: RunningTrials, t: int, weights: np.ndarray, scores: np.ndarray) -> None:
     """The part of `score` that is not attributes: voters, raters, thresholds."""
     scores[:] = 0.0
     signs, votes, rated, constant = trials.signs, trials.votes, trials.scores, trials.constant
@@ -65,7 +65,7 @@ def score_experts(trials: Trials, t: int, weights: np.ndarray, scores: np.ndarra
 
 
 @kernel()
-def score(trials: Trials, t: int, weights: np.ndarray, scores: np.ndarray) -> None:
+def score(trials: RunningTrials, t: int, weights: np.ndarray, scores: np.ndarray) -> None:
     """zeta(j) of instance t for every class j, into ``scores`` (the stride, rounded up to whole vectors of 8)."""
     stride, base, constant = trials.shape[STRIDE], trials.shape[EXPERTS], trials.constant
     dense, indptr = trials.dense, trials.indptr
@@ -86,10 +86,9 @@ def score(trials: Trials, t: int, weights: np.ndarray, scores: np.ndarray) -> No
 
 
 @kernel()
-def top_two(scores: np.ndarray, shape: np.ndarray) -> tuple[int, int]:
+def top_two(scores: np.ndarray, known: int, shape: np.ndarray) -> tuple[int, int]:
     """lambda_1 and lambda_2 among the known classes; of tied classes the smallest comes first (or the largest)."""
     first, second = -1, -1
-    known = shape[KNOWN]
     for place in range(known):
         j = known - 1 - place if shape[LARGEST] else place
         if first < 0 or scores[j] > scores[first]:
@@ -115,7 +114,7 @@ def put(index: np.ndarray, z: np.ndarray, count: int, row: int, label: int, riva
 
 
 @kernel()
-def difference(trials: Trials, t: int, label: int, rival: int, index: np.ndarray, z: np.ndarray) -> int:
+def difference(trials: RunningTrials, t: int, label: int, rival: int, index: np.ndarray, z: np.ndarray) -> int:
     """z = x^label - x^rival on its support, coordinates in order; returns its size.
 
     A class of -1 rates everything 0 (not yet known).

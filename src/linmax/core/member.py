@@ -15,7 +15,6 @@ from linmax.core import averages
 from linmax.core.contract import (
     ALL,
     HUGE,
-    KNOWN,
     LARGEST,
     MASS,
     ON_TIES,
@@ -29,7 +28,7 @@ from linmax.core.contract import (
     Labels,
     Matrix,
     Played,
-    Trials,
+    RunningTrials,
     Vector,
     call_spread,
     call_step,
@@ -89,7 +88,7 @@ class RunningRule(Struct):
     total: float = float64  # of the weights in `tables`; below 0 when these must be filled
     recycling: np.ndarray = Indices  # see `linmax.techniques.recycling`
     params: np.ndarray = Vector
-    shape: np.ndarray = Indices  # a copy of the state's, whose known classes go with the trials
+    shape: np.ndarray = Indices  # that of the state
     weights: np.ndarray = Vector
     memory: np.ndarray = Matrix
     scalars: np.ndarray = Vector
@@ -97,7 +96,7 @@ class RunningRule(Struct):
     sums: np.ndarray = Vector
     counts: np.ndarray = Indices
     uses: np.ndarray = Labels  # of each instance; or none
-    trials: Trials = Trials.numba_type
+    trials: RunningTrials = RunningTrials.numba_type
     played: Played = Played.numba_type
     scores: np.ndarray = Vector  # working memory: as long as the stride
     spare: np.ndarray = Vector
@@ -118,9 +117,15 @@ ACT = int64(RunningRule.numba_type, int64, int64)
 
 
 @kernel(hot=True)
-def rival_of(scores: np.ndarray, label: int, shape: np.ndarray) -> int:
+def known_at(m: RunningRule, t: int) -> int:
+    """Return how many classes may be the rival in trial t; when it is recycled, its label is one of them."""
+    known = m.trials.known[t]
+    return max(known, m.trials.labels[t] + 1) if m.limit else known
+
+
+@kernel(hot=True)
+def rival_of(scores: np.ndarray, label: int, known: int, shape: np.ndarray) -> int:
     """The best class other than the label, -1 when there is none; of tied classes the first, or the last."""
-    known = shape[KNOWN]
     if known == 2 and 0 <= label < 2:
         return 1 - label
     top = largest_but(scores, known, label)
@@ -137,7 +142,7 @@ def leads_clearly(scores: np.ndarray, known: int, label: int, spread: int, reach
 
     Where stored weights may be too small to add, its score must be one that is not.
     """
-    if label >= known or known < 2 or (spread != 0 and scores[label] < TINY):
+    if not 0 <= label < known or known < 2 or (spread != 0 and scores[label] < TINY):
         return False
     rival = scores[1 - label] if known == 2 else largest_but(scores, known, label)
     return bool(reach < scores[label] - rival < np.inf)
@@ -145,14 +150,16 @@ def leads_clearly(scores: np.ndarray, known: int, label: int, spread: int, reach
 
 @kernel(hot=True)
 def calls(m: RunningRule, t: int) -> bool:
-    """Rank the classes by their scores; return whether trial t calls for the rule."""
-    label, shape, scores, reach = int(m.trials.labels[t]), m.shape, m.scores, m.scalars[REACH]
-    new = label >= shape[KNOWN]
-    rival = rival_of(scores, label, shape)
-    if m.rescore != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or scores[label] < TINY):
+    """Rank the classes by their scores; return whether trial t calls for the rule, or has no label."""
+    label, shape, scores, reach, known = int(m.trials.labels[t]), m.shape, m.scores, m.scalars[REACH], known_at(m, t)
+    new = label >= known
+    rival = rival_of(scores, label, known, shape)
+    if m.rescore != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or label < 0 or scores[label] < TINY):
         act(m.rescore, m, t, 0)
-        rival = rival_of(scores, label, shape)
+        rival = rival_of(scores, label, known, shape)
     m.rival, m.first, m.margin = rival, rival, np.inf
+    if label < 0:
+        return m.limit == 0
     if rival < 0:
         m.first = -1 if new else label
         return new or m.rivals == ALL
@@ -169,7 +176,7 @@ def calls(m: RunningRule, t: int) -> bool:
         return False
     if m.rescore != 0 and m.margin > 0.0 and abs(scores[rival]) < TINY:  # a thick rule updates: which rival?
         act(m.rescore, m, t, 0)
-        m.rival = rival_of(scores, label, shape)
+        m.rival = rival_of(scores, label, known, shape)
         m.margin = scores[label] - scores[m.rival]
     return True
 
@@ -181,7 +188,7 @@ def search(m: RunningRule, begin: int, end: int) -> int:
     It leaves the scores of the last trial, and of the one found `first`, `rival` and `margin`. The inner loop has the
     registers to itself.
     """
-    trials, weights, scores, shape, limit, uses = m.trials, m.weights, m.scores, m.shape, m.limit, m.uses
+    trials, weights, scores, limit, uses = m.trials, m.weights, m.scores, m.limit, m.uses
     indptr, rows, values, constant, labels = (
         trials.indptr,
         trials.indices,
@@ -189,7 +196,7 @@ def search(m: RunningRule, begin: int, end: int) -> int:
         trials.constant,
         trials.labels,
     )
-    known, spread, reach = shape[KNOWN], m.spread, max(m.scalars[REACH], 0.0)
+    counts, spread, reach = trials.known, m.spread, max(m.scalars[REACH], 0.0)
     if m.rivals == ALL:
         reach = np.inf
     base, stride = trials.shape[0], trials.shape[1]
@@ -204,6 +211,7 @@ def search(m: RunningRule, begin: int, end: int) -> int:
                 start_rows(scores, weights, stride, stride, constant, rows, values, indptr[t], indptr[t + 1])
             else:
                 score(trials, t, weights, scores)
+            known = max(counts[t], labels[t] + 1) if limit else counts[t]
             if not leads_clearly(scores, known, labels[t], spread, reach):
                 break
             t += 1
@@ -224,7 +232,7 @@ def rescore(m: RunningRule, t: int, _: int) -> int:
     hold: its plain scores are zero and would tie, but the logarithms still tell the classes apart. A score too small
     for a float becomes a tiny number in the right order and with the right sign.
     """
-    index, z, scores, known, shift = m.index, m.z, m.scores, m.shape[KNOWN], m.scalars[SHIFT]
+    index, z, scores, known, shift = m.index, m.z, m.scores, known_at(m, t), m.scalars[SHIFT]
     for j in range(known):
         count = difference(m.trials, t, j, -1, index, z)
         total, log = log_sum(m.spread, m.memory, m.scalars, m.params, index[:count], z[:count])
@@ -349,10 +357,10 @@ def present(m: RunningRule, count: int) -> int:
 @kernel(ACT)
 def learn(m: RunningRule, t: int, _: int) -> int:
     """Learn the trial that the search found; return the number of updates, or FAILED."""
-    label, shape = np.int64(m.trials.labels[t]), m.shape
-    new = label >= shape[KNOWN]
-    if new:
-        shape[KNOWN] = label + 1
+    label = np.int64(m.trials.labels[t])
+    if label < 0:
+        return 0
+    new = label >= known_at(m, t)
     if m.rivals == ALL or (m.rivals == VIOLATED and not new):
         return act(m.present, m, t, label)
     if m.rival < 0 or (not new and m.margin > m.scalars[REACH]):

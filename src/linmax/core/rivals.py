@@ -24,7 +24,6 @@ from linmax.core.contract import (
     BEST,
     EXPERTS,
     HUGE,
-    KNOWN,
     LARGEST,
     REACH,
     SHIFT,
@@ -33,7 +32,7 @@ from linmax.core.contract import (
     call_gain,
 )
 from linmax.core.linear_max import LOWEST, SPECK, TINY, difference, log_sum
-from linmax.core.member import ACT, FAILED, UNCHANGED, RunningRule, present
+from linmax.core.member import ACT, FAILED, UNCHANGED, RunningRule, known_at, present
 from linmax.jit.compiling import kernel
 from linmax.jit.scores import add_dense, add_rows
 from linmax.jit.struct import act
@@ -81,7 +80,7 @@ def present_pair(m: RunningRule, t: int, label: int, rival: int, margin: float, 
 @kernel()
 def present_violated(m: RunningRule, t: int, label: int) -> int:
     """Each class whose lead was violated, highest score first."""
-    scores, left, known = m.scores, m.spare, m.shape[KNOWN]
+    scores, left, known = m.scores, m.spare, known_at(m, t)
     reach, steps = m.scalars[REACH], 0
     for j in range(known):
         left[j] = scores[j]
@@ -104,7 +103,7 @@ def present_alone(m: RunningRule, t: int, label: int) -> int:
     """Each class for itself, the label first."""
     shared = m.trials.signs.size + m.trials.scores.shape[1] > 0
     steps = 0
-    for turn in range(m.shape[KNOWN]):
+    for turn in range(max(known_at(m, t), label + 1)):
         cls = turn - (turn <= label)
         if turn == 0:
             outcome = present_pair(m, t, label, -1, m.scores[label], False)
@@ -167,7 +166,8 @@ def move_row(
 @kernel()
 def present_rows(m: RunningRule, t: int, label: int) -> int:
     """`present_alone` where `by_rows`: the same steps, attribute by attribute with the classes side by side."""
-    stride, base, known, params, scores = m.shape[STRIDE], m.shape[EXPERTS], m.shape[KNOWN], m.params, m.scores
+    stride, base, params, scores = m.shape[STRIDE], m.shape[EXPERTS], m.params, m.scores
+    known = max(known_at(m, t), label + 1)
     rates, shrinks, steps = m.own, m.spare, 0
     add_variances(m, t, shrinks)
     for c in range(known):
@@ -209,7 +209,7 @@ def present_rivals(m: RunningRule, t: int, label: int) -> int:
     """
     if m.rescore != 0:
         least = np.inf
-        for j in range(m.shape[KNOWN]):
+        for j in range(max(known_at(m, t), label + 1)):
             least = min(least, abs(m.scores[j]))
         if least < TINY:
             act(m.rescore, m, t, 0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64
 
-from linmax.core.contract import ALL, BEST, EXPERTS, KNOWN, REACH, STRIDE, Trials
+from linmax.core.contract import ALL, BEST, EXPERTS, REACH, STRIDE, RunningTrials
 from linmax.core.member import ACT, RunningRule
 from linmax.jit.compiling import kernel
 from linmax.jit.panels import (
@@ -46,16 +46,19 @@ def row_of(cls: int, label: int) -> int:
 
 
 @kernel()
-def fill_lane(trials: Trials, t: int, size: int) -> None:
+def fill_lane(trials: RunningTrials, t: int, size: int) -> None:
     """Write instance t out into its lane, for ``size`` coordinates; a lane of ratings must be zeros before."""
     shape, votes, signs, constant, label = trials.shape, trials.votes, trials.signs, trials.constant, trials.labels[t]
-    stride, base, known, voters = shape[STRIDE], shape[EXPERTS], shape[KNOWN], signs.size
+    stride, base, known, voters = shape[STRIDE], shape[EXPERTS], trials.classes, signs.size
     codes = trials.codes
     if codes.size:
         groups = (size + GROUP_SIZE - 1) // GROUP_SIZE
         start = t // LANES * groups * known * LANES + t % LANES
         for place in range(start, start + groups * known * LANES, LANES):
             codes[place] = 0
+    if label < 0:  # all classes tie, so that it is looked at
+        return
+    if codes.size:
         for i in range(voters):
             if votes[t, i] >= 0:
                 row = row_of(votes[t, i], label)
@@ -84,8 +87,8 @@ def fill_lane(trials: Trials, t: int, size: int) -> None:
                 ratings[row + at * LANES] = trials.values[place]
 
 
-@kernel(int64(Trials.numba_type, int64, int64))
-def fill_panel(trials: Trials, begin: int, end: int) -> int:
+@kernel(int64(RunningTrials.numba_type, int64, int64))
+def fill_panel(trials: RunningTrials, begin: int, end: int) -> int:
     """Write instances begin..end out, one lane each."""
     for t in range(begin, end):
         fill_lane(trials, t, trials.coordinates)
@@ -93,13 +96,13 @@ def fill_panel(trials: Trials, begin: int, end: int) -> int:
 
 
 @kernel()
-def filled(trials: Trials) -> bool:
+def filled(trials: RunningTrials) -> bool:
     """Whether there is a panel."""
     return trials.codes.size + trials.ratings.size > 0
 
 
 @kernel()
-def load_weights(trials: Trials, weights: np.ndarray, tables: np.ndarray) -> float:
+def load_weights(trials: RunningTrials, weights: np.ndarray, tables: np.ndarray) -> float:
     """Write weights into ``tables`` for `close_lanes`, as shares of the sum of their magnitudes; return that sum.
 
     It is 0 where the panel cannot be used: all weights are 0, or one is not finite.
@@ -117,7 +120,9 @@ def load_weights(trials: Trials, weights: np.ndarray, tables: np.ndarray) -> flo
 
 
 @kernel()
-def close_lanes(trials: Trials, block: int, size: int, tables: np.ndarray, lanes: np.ndarray, slack: float) -> int:
+def close_lanes(
+    trials: RunningTrials, block: int, size: int, tables: np.ndarray, lanes: np.ndarray, slack: float
+) -> int:
     """Fill the scores ``lanes[row, lane]`` of a block; return bits of the lanes whose label leads by at most slack."""
     rows = lanes.shape[0]
     if trials.codes.size:
@@ -127,7 +132,7 @@ def close_lanes(trials: Trials, block: int, size: int, tables: np.ndarray, lanes
 
 
 @kernel()
-def doubt(trials: Trials, size: int) -> float:
+def doubt(trials: RunningTrials, size: int) -> float:
     """A lead above this is certain: the rounding of single precision over ``size`` weights that sum to 1."""
     return 2.4e-7 * (size + 4) * trials.largest
 

@@ -1,4 +1,4 @@
-"""Instances in arrays, as the kernels take them: cut, joined, widened; and how many columns of each kind there are."""
+"""Trials in arrays, as the kernels take them: cut, joined, widened; and how many columns of each kind there are."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linmax.core.contract import Instances
+from linmax.core.contract import NO_LABEL, Trials
 
-__all__ = ["Layout", "attributes_of", "concatenate", "cut", "no_instances", "repeated", "widen", "without"]
+__all__ = ["Layout", "attributes_of", "concatenate", "cut", "no_trials", "repeated", "widen", "without"]
 
 
 @dataclass(frozen=True)
@@ -46,57 +46,48 @@ class Layout:
         return ", ".join(parts) + (" and thresholds" if self.constant else " and no thresholds")
 
 
-def cut(instances: Instances, begin: int, end: int) -> Instances:
+def cut(trials: Trials, begin: int, end: int) -> Trials:
     """Trials begin..end."""
-    indptr, indices, values = instances.indptr, instances.indices, instances.values
+    indptr, indices, values = trials.indptr, trials.indices, trials.values
     if indptr.size:
         lo, hi = int(indptr[begin]), int(indptr[end])
         indptr, indices, values = indptr[begin : end + 1] - lo, indices[lo:hi], values[lo:hi]
     block = slice(begin, end)
-    return instances._replace(
-        votes=instances.votes[block],
-        scores=instances.scores[block],
-        dense=instances.dense[block],
-        indptr=indptr,
-        indices=indices,
-        values=values,
-    )
+    return Trials(
+        trials.votes[block], trials.signs, trials.scores[block], trials.dense[block], indptr, indices, values,
+        trials.constant, trials.known[block], trials.labels[block], trials.weights[block],
+    )  # fmt: skip
 
 
-def no_instances(size: int) -> Instances:
-    """Instances without sub-experts."""
+def no_trials(size: int) -> Trials:
+    """Trials without sub-experts and labels, which count 1 each; their known classes are those of the engine."""
     none = np.zeros(0, np.int32)
-    return Instances(
-        np.zeros((size, 0), np.int32),
-        np.zeros(0),
-        np.zeros((size, 0, 0)),
-        np.zeros((size, 0)),
-        np.zeros(0, np.int64),
-        none,
-        np.zeros(0),
-        0.0,
-    )
+    return Trials(
+        np.zeros((size, 0), np.int32), np.zeros(0), np.zeros((size, 0, 0)), np.zeros((size, 0)), np.zeros(0, np.int64),
+        none, np.zeros(0), 0.0, np.zeros(size, np.int64), np.full(size, NO_LABEL, np.int32), np.ones(size),
+    )  # fmt: skip
 
 
-_NOTHING = no_instances(1)
-
-
-def attributes_of(instances: Instances, t: int) -> Instances:
-    """The attributes of one trial alone, in memory of their own."""
-    indptr, indices, values = instances.indptr, instances.indices, instances.values
+def attributes_of(trials: Trials, t: int) -> Trials:
+    """One trial without its votes and scores, in memory of its own."""
+    indptr, indices, values = trials.indptr, trials.indices, trials.values
     if indptr.size:
         lo, hi = indptr[t], indptr[t + 1]
         indptr, indices, values = np.array([0, hi - lo], np.int64), indices[lo:hi].copy(), values[lo:hi].copy()
-    none, dense = _NOTHING, instances.dense[t : t + 1].copy()
-    return Instances(none.votes, none.signs, none.scores, dense, indptr, indices, values, instances.constant)
+    (votes, signs, scores, *_), one = _NOTHING, slice(t, t + 1)
+    columns = (trials.known[one].copy(), trials.labels[one].copy(), trials.weights[one].copy())
+    return Trials(votes, signs, scores, trials.dense[one].copy(), indptr, indices, values, trials.constant, *columns)
 
 
-def widen(instances: Instances, layout: Layout, k: int) -> Instances:
-    """Widen instances to a layout with more columns on the right of each block and more classes, all of them silent.
+_NOTHING = no_trials(1)
+
+
+def widen(trials: Trials, layout: Layout, k: int) -> Trials:
+    """Widen trials to a layout with more columns on the right of each block and more classes, all of them silent.
 
     Negated voters have their own columns, so a sign stays with its column.
     """
-    size = len(instances.votes)
+    size = len(trials.votes)
 
     def wider(block: np.ndarray, columns: int, filling: float) -> np.ndarray:
         missing = columns - block.shape[1]
@@ -104,32 +95,32 @@ def widen(instances: Instances, layout: Layout, k: int) -> Instances:
             return block
         return np.concatenate([block, np.full((size, missing, *block.shape[2:]), filling, block.dtype)], axis=1)
 
-    scores = instances.scores
+    scores = trials.scores
     if layout.raters and scores.shape[2] < k:
         scores = np.concatenate([scores, np.zeros((*scores.shape[:2], k - scores.shape[2]))], axis=2)
-    signs = np.concatenate([instances.signs, np.ones(layout.voters - len(instances.signs))])
-    indptr = np.zeros(size + 1, np.int64) if layout.sparse and not instances.indptr.size else instances.indptr
-    return instances._replace(
-        votes=wider(instances.votes, layout.voters, -1),
+    signs = np.concatenate([trials.signs, np.ones(layout.voters - len(trials.signs))])
+    indptr = np.zeros(size + 1, np.int64) if layout.sparse and not trials.indptr.size else trials.indptr
+    return trials._replace(
+        votes=wider(trials.votes, layout.voters, -1),
         signs=signs,
         scores=wider(scores, layout.raters, 0.0),
-        dense=wider(instances.dense, layout.dense, 0.0),
+        dense=wider(trials.dense, layout.dense, 0.0),
         indptr=indptr,
     )
 
 
-def without(instances: Instances, columns: int) -> Instances:
+def without(trials: Trials, columns: int) -> Trials:
     """Drop the sparse attributes from this column on."""
-    kept = instances.indices < columns
+    kept = trials.indices < columns
     before = np.concatenate([[0], np.cumsum(kept)])
-    return instances._replace(
-        indptr=before[instances.indptr].astype(np.int64),
-        indices=np.ascontiguousarray(instances.indices[kept]),
-        values=np.ascontiguousarray(instances.values[kept]),
+    return trials._replace(
+        indptr=before[trials.indptr].astype(np.int64),
+        indices=np.ascontiguousarray(trials.indices[kept]),
+        values=np.ascontiguousarray(trials.values[kept]),
     )
 
 
-def concatenate(first: Instances, second: Instances) -> Instances:
+def concatenate(first: Trials, second: Trials) -> Trials:
     """The trials of both, one after the other."""
     return second._replace(
         votes=np.concatenate([first.votes, second.votes]),
@@ -140,10 +131,13 @@ def concatenate(first: Instances, second: Instances) -> Instances:
         else first.indptr,
         indices=np.concatenate([first.indices, second.indices]),
         values=np.concatenate([first.values, second.values]),
+        known=np.concatenate([first.known, second.known]),
+        labels=np.concatenate([first.labels, second.labels]),
+        weights=np.concatenate([first.weights, second.weights]),
     )
 
 
-def repeated(instance: Instances, times: int) -> Instances:
+def repeated(instance: Trials, times: int) -> Trials:
     """Repeat one trial."""
     none = not instance.indptr.size
     return instance._replace(
@@ -153,4 +147,7 @@ def repeated(instance: Instances, times: int) -> Instances:
         indptr=instance.indptr if none else np.arange(times + 1, dtype=np.int64) * instance.indptr[-1],
         indices=np.tile(instance.indices, times),
         values=np.tile(instance.values, times),
+        known=np.repeat(instance.known, times),
+        labels=np.repeat(instance.labels, times),
+        weights=np.repeat(instance.weights, times),
     )

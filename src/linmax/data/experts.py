@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.core.contract import HUGE, Instances
-from linmax.data.arrays import Layout
+from linmax.core.contract import HUGE, Trials
+from linmax.data.arrays import Layout, no_trials
 from linmax.data.blocks import (
     Scale,
     copies_for,
@@ -119,7 +119,7 @@ class Experts:
             squares += np.asarray(self.csr.multiply(self.csr).sum(axis=1)).ravel()
         return float(np.sqrt(squares.max(initial=0.0)))
 
-    def compiled(self, classes: Sequence[Any]) -> Instances:
+    def compiled(self, classes: Sequence[Any]) -> Trials:
         """The arrays for the kernels, with classes numbered as given."""
         place = {name: i for i, name in enumerate(classes)}
         table = np.array([place.get(name, -2) for name in self.names] + [-1], np.int32)
@@ -135,7 +135,11 @@ class Experts:
             if set(classes) != set(self.names):
                 raise ValueError(f"scores rate the classes {list(self.names)!r}, but the learner has {list(classes)!r}")
             scores = np.ascontiguousarray(scores[:, :, [self.names.index(name) for name in classes]])
-        return Instances(votes, self.signs, scores, self.dense, *self._sparse, self.constant)
+        indptr, indices, values = self._sparse
+        return no_trials(len(votes))._replace(
+            votes=votes, signs=self.signs, scores=scores, dense=self.dense, indptr=indptr, indices=indices,
+            values=values, constant=self.constant,
+        )  # fmt: skip
 
     @cached_property
     def _sparse(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import boolean, float64, int32, int64, types
 
-from linmax.core.contract import Instances
+from linmax.core.contract import Trials
 from linmax.jit.compiling import kernel
 from linmax.util import checks
 from linmax.util.lazy import LazyModule
@@ -332,12 +332,12 @@ class Scaling:
         self._columns = max(self._columns, columns)
 
     def apply(self, attributes: Any, learn: bool = True) -> Any:
-        """Scale instances (from `linmax.experts`), a dense or sparse matrix, or the kernels' `Instances`.
+        """Scale instances (from `linmax.experts`), a dense or sparse matrix, or the kernels' `Trials`.
 
         What comes out is of the same kind. ``learn=False`` gives the values that ``learn=True`` would, and forgets
         them. Dense nan is missing and becomes 0.
         """
-        if isinstance(attributes, Instances):
+        if isinstance(attributes, Trials):
             return self._instances(attributes, learn)
         if hasattr(attributes, "csr") and hasattr(attributes, "attribute_names"):
             return self._experts(attributes, learn)
@@ -368,7 +368,7 @@ class Scaling:
         columns: int,
         learn: bool = True,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
-        """Scale the blocks of `Instances`, which are trusted to be finite; ``columns`` are sparse ones.
+        """Scale the blocks of `Trials`, which are trusted to be finite; ``columns`` are sparse ones.
 
         Returns the four blocks and the constant that is left: 0 when it has become the first attribute.
         """
@@ -407,7 +407,7 @@ class Scaling:
             left = constant / math.sqrt(width)
         return new_dense, new_indptr, new_indices, new_values, left
 
-    def _instances(self, given: Instances, learn: bool) -> Instances:
+    def _instances(self, given: Trials, learn: bool) -> Trials:
         _refuse_wild(given.dense)
         _refuse_wild(given.values)
         columns = int(given.indices.max(initial=-1)) + 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.core.contract import SPREAD, STEP, STRIDE, Instances, Played, State, Trials
+from linmax.core.contract import SPREAD, STEP, STRIDE, Played, RunningTrials, State, Trials
 from linmax.core.member import RunningRule, learn, note_update, present_everywhere, rescale, rescore, search
 from linmax.core.rivals import RIVALS, present_rivals
 from linmax.core.search import fill_panel, search_panel
@@ -74,7 +74,7 @@ NO_ROOM = Room.of(0, False, 0, 0, 0)
 
 
 def new_member(
-    run: Run, state: State, number: int, trials: Trials, played: Played, tracked: bool, shape: np.ndarray
+    run: Run, state: State, number: int, trials: RunningTrials, played: Played, tracked: bool
 ) -> RunningRule:
     """The member of this number, without working memory."""
     rule, spread = run.rule, run.rule.spread is not None
@@ -90,7 +90,7 @@ def new_member(
         recycle=entry(recycle_instances) if run.recycling[KEPT] else 0,
         row=2 * number, kind=run.averaging, tracked=int(tracked), gain=int(rule.gain), only_sign=int(rule.only_sign),
         rivals=RIVALS[rule.rivals], total=-1.0, recycling=np.array(run.recycling, np.int64),
-        params=_numbers(rule.values), shape=shape, weights=state.weights[number],
+        params=_numbers(rule.values), shape=state.shape, weights=state.weights[number],
         memory=state.memory[number], scalars=state.scalars[number],
         backlog=state.backlog[number] if run.averaging else state.backlog[number, :0], sums=state.means[number],
         counts=state.counts[number], uses=NO_LABELS, trials=trials, played=played, tables=NO_TABLES,
@@ -102,14 +102,12 @@ class Bench:
 
     def __init__(self, engine: Engine) -> None:
         self.state, self.everywhere, self.top, self.classes = engine.state, engine.everywhere, engine.top, 0
-        self.trials = Trials(
+        self.trials = RunningTrials(
             shape=self.state.shape, coordinates=self.state.weights.shape[1], codes=NO_CODES, ratings=NO_RATINGS
         )
-        # Each part has its own copy of the state's shape, whose known classes go with the trials.
-        self.shapes = np.tile(self.state.shape, (2 * len(engine.runs) + len(self.top.walk()), 1))
         self.played = Played()
         self.members = [
-            new_member(run, self.state, number, self.trials, self.played, engine.tracked, self.shapes[2 * number])
+            new_member(run, self.state, number, self.trials, self.played, engine.tracked)
             for number, run in enumerate(engine.runs)
         ]
         self.addresses = np.array([member.address for member in self.members], np.int64)
@@ -139,15 +137,10 @@ class Bench:
         for member in self.members:
             self.room.lend(member)
 
-    def show(self, instances: Instances, labels: np.ndarray = NO_LABELS) -> None:
-        """Let the kernels see these instances."""
-        self.trials.bind(**instances._asdict(), labels=labels)
-        self.reserve(instances.scores.shape[2], most_touched(instances), 0)
-        self._follow()
-
-    def _follow(self) -> None:
-        """Let the parts know which classes are known; weights may have changed as well."""
-        self.shapes[:] = self.state.shape
+    def show(self, trials: Trials) -> None:
+        """Let the kernels see these trials; weights may have changed since the last ones."""
+        self.trials.bind(**trials._asdict())
+        self.reserve(trials.scores.shape[2], most_touched(trials), 0)
         for member in self.members:
             member.total, member.limit = -1.0, 0
 
@@ -157,8 +150,8 @@ class Bench:
         ``ones`` if voters and constants rate 1.
         """
         trials, weights, k = self.trials, self.state.weights.shape[1], engine.k
-        trials.bind(codes=NO_CODES, ratings=NO_RATINGS, largest=0.0)
-        if engine.small and 1e-30 < largest < 1e30:  # neither too small nor too large for single precision
+        trials.bind(codes=NO_CODES, ratings=NO_RATINGS, largest=0.0, classes=k)
+        if 1e-30 < largest < 1e30:  # neither too small nor too large for single precision
             places, layout = -(-size // LANES) * LANES, engine.layout
             if ones and layout.raters + layout.dense + layout.sparse == 0:
                 trials.bind(codes=aligned(places * k * -(-weights // GROUP_SIZE), dtype=np.int8), largest=1.0)

@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from linmax.core.contract import Instances
+from linmax.core.contract import Trials
 from linmax.core.linear_max import longest_row
 from linmax.data.arrays import Layout
 
 __all__ = ["aligned", "appearing", "coordinates", "largest_rating", "most_touched", "stride_for"]
 
 
-def most_touched(instances: Instances) -> int:
+def most_touched(trials: Trials) -> int:
     """Most coordinates that a z can touch."""
-    attributes = 1 + instances.dense.shape[1] + longest_row(instances.indptr)
-    return instances.signs.size + instances.scores.shape[1] + 2 * attributes
+    attributes = 1 + trials.dense.shape[1] + longest_row(trials.indptr)
+    return trials.signs.size + trials.scores.shape[1] + 2 * attributes
 
 
-def largest_rating(instances: Instances) -> float:
+def largest_rating(trials: Trials) -> float:
     """Largest magnitude of any rating."""
-    blocks = [instances.signs, instances.scores, instances.dense, instances.values]
-    return max([abs(instances.constant), *(float(np.abs(block).max()) for block in blocks if block.size)])
+    blocks = [trials.signs, trials.scores, trials.dense, trials.values]
+    return max([abs(trials.constant), *(float(np.abs(block).max()) for block in blocks if block.size)])
 
 
 def stride_for(classes: int) -> int:

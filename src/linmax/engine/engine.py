@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Instances, Rule
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Rule, Trials
 from linmax.core.member import RunningRule
 from linmax.data.arrays import Layout, concatenate, cut
 from linmax.engine.bench import Bench
@@ -75,8 +75,7 @@ class Engine:
         if self.tracked and begin:  # not where a state is to be taken over
             for view in self.bench.members:
                 start_means(view, 0, 0)
-        self.tail: Instances | None = None
-        self.tail_labels = np.zeros(0, np.int32)
+        self.tail: Trials | None = None
         self.tail_uses = np.zeros((len(self.runs), 0), np.int32)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -182,39 +181,55 @@ class Engine:
         experts, stride = int(self.state.shape[EXPERTS]), int(self.state.shape[STRIDE])
         return (self.state.weights.shape[1] - experts) // stride if stride else 0
 
-    def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores without learning."""
-        return self.top.judge(self, instances, size)
+    def known_in(self, trials: Trials, learned: bool) -> Trials:
+        """Fill the column ``known`` of trials that follow those learned, or are predicted each by itself.
 
-    def judge_output(self, output: int, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+        A class is known from its first label on: after the trial that brings it; where votes discover classes, from
+        its first vote on. Classes are numbered in the order in which they become known.
+        """
+        before = int(self.state.shape[KNOWN])
+        known = np.full(trials.size, before)
+        if self.settings.by_votes and trials.votes.shape[1]:
+            known = np.maximum(known, trials.votes.max(axis=1) + 1)
+        if learned:
+            if trials.labels.max(initial=-1) >= before:
+                np.maximum(known[1:], trials.labels[:-1] + 1, out=known[1:])
+            known = np.maximum.accumulate(known)
+        return trials._replace(known=np.maximum(known, trials.known))
+
+    def judge(self, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and scores without learning."""
+        return self.top.judge(self, self.known_in(trials, False))
+
+    def judge_output(self, output: int, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores of one output of a member (see `linmax.techniques.node`)."""
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, self.k))
-        self.bench.show(instances)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, self.k))
+        self.bench.show(trials)
         self.bench.ready()
         judge(self.bench.members[output // 2], output % 2, predictions, table)
         return predictions, table
 
-    def rate(self, instances: Instances, size: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rate(self, trials: Trials, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores of these weights."""
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, self.k))
-        self.bench.show(instances)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, self.k))
+        self.bench.show(trials)
         scorer = RunningRule(trials=self.bench.trials, shape=self.state.shape)  # there may be no member
         self.bench.room.lend(scorer)
         rate(scorer, weights, predictions, table)
         return predictions, table
 
-    def run(self, instances: Instances, labels: np.ndarray, margins: bool = False, scored: int = 0) -> Outcome:
+    def run(self, trials: Trials, margins: bool = False, scored: int = 0) -> Outcome:
         """Play the trials, and keep the scores of the last ``scored`` ones, as they were before the labels.
 
-        A label below 0 is none: the instance is predicted, and those learn from it that can learn without labels.
+        A trial without a label is predicted, and those learn from it that can learn without labels.
         """
-        size = len(labels)
-        scored = min(size, scored)
+        trials, size, shape = self.known_in(trials, True), trials.size, self.state.shape
+        labels, scored = trials.labels, min(trials.size, scored)
         if size == 1 and not self.runs and not margins and (labels[0] >= 0 or self.top.takes_gaps):
-            known, told = int(self.state.shape[KNOWN]), int(labels[0] >= 0)
-            one = self.top.play_one(self, instances, labels)
+            told = int(labels[0] >= 0)
+            one = self.top.play_one(self, trials)
             if one is not None:
-                self.state.shape[KNOWN] = max(known, int(labels[0]) + 1)
+                shape[KNOWN] = max(int(trials.known[0]), int(labels[0]) + 1)
                 self.state.counts[0, TRIALS] += told
                 self.state.counts[0, UPDATES] += told
                 return Outcome(one[0], np.array([told], np.uint8), None, one[1] if scored else None)
@@ -225,32 +240,25 @@ class Engine:
             np.zeros((scored, self.k)) if scored else None,
         )
         if labels.min(initial=0) < 0 and not all(node.takes_gaps for node in self.top.walk()):
-            play_around_gaps(self, instances, labels, outcome)
-            return outcome
-        step = self.slice_length(size, scored)
-        for begin in range(0, size, max(1, step)):
-            end = min(size, begin + step)
-            part = cut(instances, begin, end) if step < size else instances
-            self._slice(part, labels[begin:end], begin, max(0, end - max(begin, size - scored)), outcome)
+            play_around_gaps(self, trials, outcome)
+        else:
+            step = self.slice_length(trials, scored)
+            for begin in range(0, size, max(1, step)):
+                end = min(size, begin + step)
+                part = cut(trials, begin, end) if step < size else trials
+                self._slice(part, begin, max(0, end - max(begin, size - scored)), outcome)
+        if size:
+            shape[KNOWN] = max(int(trials.known[-1]), int(labels.max()) + 1)
         return outcome
 
-    def run_weighed(self, instances: Instances, labels: np.ndarray, weights: np.ndarray, scored: int = 0) -> Outcome:
-        """`run` trials that count as much as ``weights`` say, by a learner that can weigh them (`Node.weighing`)."""
-        pool, size, shape = self.top.weighing, len(labels), self.state.shape
-        assert pool is not None
-        after = max(int(shape[KNOWN]), int(labels.max(initial=-1)) + 1)
-        predictions, table = pool.play(shape, instances, labels, 0, size, self.k, weights)
-        shape[KNOWN] = after
-        self.state.counts[0, [TRIALS, UPDATES]] += size
-        return Outcome(predictions, np.ones(size, np.uint8), None, table[size - scored :] if scored else None)
-
-    def slice_length(self, size: int, scored: int) -> int:
+    def slice_length(self, trials: Trials, scored: int) -> int:
         """Trials that are played at a time."""
-        numbers = self.k * self.state.weights.shape[1] if self.small else 0
+        small = self.small(trials)
+        numbers = self.k * self.state.weights.shape[1] if small else 0
         if self.runs and (self.scored or scored):
             numbers += self.k * (2 * len(self.runs) + len(self.top.walk()))
-        longest = max(1, MEMORY // (8 * numbers)) if numbers else size
-        return min(LONGEST_SLICE, longest) if self.memory or self.small else longest
+        longest = max(1, MEMORY // (8 * numbers)) if numbers else trials.size
+        return min(LONGEST_SLICE, longest) if self.memory or small else longest
 
     @property
     def plain(self) -> bool:
@@ -267,52 +275,48 @@ class Engine:
             "down, or use a rule that keeps logarithms, such as winnow or balanced_winnow"
         )
 
-    @property
-    def small(self) -> bool:
-        """Whether instances are written out as a panel: few ratings each, and a technique that scores them often."""
+    def small(self, trials: Trials) -> bool:
+        """Whether trials are written out as a panel: few ratings each, and a technique that scores them often."""
         attributes = self.layout.dense + self.layout.sparse > 0
         often = self.memory or (self.averages and not attributes)
         limit = min(SMALL, SMALL_WITH_ATTRIBUTES) if attributes else SMALL
         small = self.k >= 2 and self.k * self.state.weights.shape[1] <= limit
-        return bool(often and small and self.state.shape[KNOWN] == self.k)
+        return bool(often and small and trials.known.min(initial=self.k) == self.k)
 
-    def _slice(self, instances: Instances, labels: np.ndarray, origin: int, scored: int, outcome: Outcome) -> None:
+    def _slice(self, trials: Trials, origin: int, scored: int, outcome: Outcome) -> None:
         """Play a slice, whose first trial has the place ``origin`` in the outcome, and whose last ones are scored."""
         offset = 0
         if self.memory and self.tail is not None:
-            offset = len(self.tail_labels)
-            instances = concatenate(self.tail, instances)
-            labels = np.concatenate([self.tail_labels, labels])
-        size, bench, known = len(labels), self.bench, int(self.state.shape[KNOWN])
+            offset = self.tail.size
+            trials = concatenate(self.tail, trials)
+        size, bench = trials.size, self.bench
         if bench.turns:
-            bench.show(instances, labels)
+            bench.show(trials)
         if self.memory:
             uses = np.zeros((len(self.runs), -(-size // LANES) * LANES), np.int32)
             uses[:, :offset] = self.tail_uses
             for member, own in zip(bench.members, uses, strict=True):
                 member.uses = own
         if self.runs:
-            ones = instances.constant in (0.0, 1.0) and bool((instances.signs == 1.0).all())
+            ones = trials.constant in (0.0, 1.0) and bool((trials.signs == 1.0).all())
             # A panel passes over what need not be looked at.
-            largest = largest_rating(instances) if self.small and outcome.margins is None else 0.0
+            largest = largest_rating(trials) if self.small(trials) and outcome.margins is None else 0.0
             bench.lay_out(self, size, largest, ones, size)
         wanted = size if self.scored else scored
         if bench.turns:
             detailed = self.scored or self.top.passes_scores_on
             bench.reserve_outputs(size, wanted, outcome.margins is not None, detailed, self.k)
-        chunk = Chunk(instances, labels, offset, size, known, wanted, bench)
+        chunk = Chunk(trials, offset, size, wanted, bench)
         failed = bench.run(bench.first, chunk, members=True)
         if failed is not None:
             who, trial = failed
             if isinstance(who, int):
                 self.overflowed(who, trial - offset + origin)
             who.overflowed()
-        after = max(known, int(chunk.seen.max(initial=-1)) + 1)
         played = self.top.play(self, chunk)
         if not self.runs:
             told = chunk.seen >= 0
             self.state.counts[0, [TRIALS, UPDATES]] += int(told.sum()), int((played.changed * told).sum())
-        self.state.shape[KNOWN] = after
         place = slice(origin, origin + size - offset)
         outcome.predictions[place] = played.predictions
         changed: np.ndarray = played.changed
@@ -329,6 +333,5 @@ class Engine:
         if self.memory:
             keep = min(self.memory, size)
             # Joined with nothing it is a copy: the arrays may be a user's, who may write over them.
-            self.tail = concatenate(cut(instances, size - keep, size), cut(instances, size, size))
-            self.tail_labels = labels[size - keep :].copy()
+            self.tail = concatenate(cut(trials, size - keep, size), cut(trials, size, size))
             self.tail_uses = uses[:, size - keep : size].copy()

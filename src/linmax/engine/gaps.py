@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linmax.core.contract import Instances
+from linmax.core.contract import Trials
 from linmax.data.arrays import cut
 from linmax.engine.outcome import Outcome
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["play_around_gaps"]
 
 
-def play_around_gaps(engine: Engine, instances: Instances, labels: np.ndarray, outcome: Outcome) -> None:
+def play_around_gaps(engine: Engine, trials: Trials, outcome: Outcome) -> None:
     """Play the stretches with labels, and watch those without."""
-    gaps = labels < 0
-    size, scored = len(labels), 0 if outcome.scores is None else len(outcome.scores)
+    gaps = trials.labels < 0
+    size, scored = trials.size, 0 if outcome.scores is None else len(outcome.scores)
     edges = [0, *(np.flatnonzero(np.diff(gaps.astype(np.int8))) + 1).tolist(), size]
     for first, last in pairwise(edges):
-        part, late = cut(instances, first, last), min(last - first, max(0, last - (size - scored)))
+        part, late = cut(trials, first, last), min(last - first, max(0, last - (size - scored)))
         scores: np.ndarray | None
         if gaps[first]:
-            predictions, scores = engine.top.watch(engine, part, last - first)
+            predictions, scores = engine.top.watch(engine, part)
         else:
-            played = engine.run(part, labels[first:last], outcome.margins is not None, late)
+            played = engine.run(part, outcome.margins is not None, late)
             predictions, scores = played.predictions, played.scores
             outcome.changed[first:last] = played.changed
             if outcome.margins is not None:

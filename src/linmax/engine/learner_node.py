@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Instances
+from linmax.core.contract import EXPERTS, STRIDE, Trials
 from linmax.learners.base import Description, Mixture, Running
 from linmax.techniques.node import Chunk, Node, PlayedChunk
 
@@ -81,19 +81,17 @@ class LearnerNode(Node):
         self.running.move(moved)
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
-        shape = engine.state.shape
-        shape[KNOWN] = chunk.known
-        played = self.running.play(shape, chunk.instances, chunk.labels, chunk.begin, chunk.end, engine.k)
-        return PlayedChunk(played[0], np.ones(len(played[0]), np.uint8), played[1])
+        predictions, table = self.running.play(engine.state.shape, chunk.own, engine.k)
+        return PlayedChunk(predictions, np.ones(len(predictions), np.uint8), table)
 
-    def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        return self.running.play(engine.state.shape, instances, label, 0, 1, engine.k)
+    def play_one(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray] | None:
+        return self.running.play(engine.state.shape, trials, engine.k)
 
-    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.running.judge(engine.state.shape, instances, size, engine.k)
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        return self.running.judge(engine.state.shape, trials, engine.k)
 
-    def watch(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.running.watch(engine.state.shape, instances, size, engine.k)
+    def watch(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        return self.running.watch(engine.state.shape, trials, engine.k)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         weights = self.running.hypothesis()

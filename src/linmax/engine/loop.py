@@ -14,7 +14,6 @@ from numba import int64, types
 from linmax.core import averages
 from linmax.core.contract import (
     GAUGE,
-    KNOWN,
     LEFT,
     MASS,
     PEAK,
@@ -57,7 +56,7 @@ def predict_average(m: RunningRule, begin: int, end: int) -> int:
         factor = sums[averages.WEIGHT] + added
         for c in range(spare.size):
             spare[c] = factor * scores[c] - spare[c]
-        predictions[row, t] = top_two(spare, m.shape)[0]
+        predictions[row, t] = top_two(spare, trials.known[t], m.shape)[0]
         if t >= origin and tables.shape[1]:
             norm = math.sqrt(averages.square_of_sum(added, m.weights, m.backlog, sums))
             for c in range(tables.shape[2]):
@@ -69,17 +68,17 @@ def predict_average(m: RunningRule, begin: int, end: int) -> int:
 def detail(m: RunningRule, t: int, _: int) -> int:
     """Write the margin and the scores of a trial that the search has looked at."""
     scores, tables, margins, label = m.scores, m.played.tables, m.played.margins, np.int64(m.trials.labels[t])
-    place = t - m.played.scored
-    if margins.size and m.row == 0 and label < m.shape[KNOWN]:
+    place, known = t - m.played.scored, m.trials.known[t]
+    if margins.size and m.row == 0 and 0 <= label < known:
         margin = np.inf
-        for c in range(m.shape[KNOWN]):
+        for c in range(known):
             if c != label:
                 margin = min(margin, scores[label] - scores[c])
         margins[t] = margin * math.exp(m.scalars[SHIFT] + m.scalars[GAUGE])
     if place >= 0 and tables.shape[1]:
         if m.tables.size or m.rescore != 0:
             score(m.trials, t, m.weights, scores)
-        first = top_two(scores, m.shape)[0]
+        first = top_two(scores, known, m.shape)[0]
         if m.rescore != 0 and first >= 0 and abs(scores[first]) < TINY:
             act(m.rescore, m, t, 0)
         unit = averages.unit_of(m.tracked, m.spread, m.scalars, m.sums)
@@ -112,9 +111,14 @@ def play(m: RunningRule, begin: int, end: int) -> int:
         if m.average != 0:
             act(m.average, m, t, after)
             averages.advance(m.kind, after - 1 - t, m.sums)
-        counts[TRIALS] += after - t
+        unlabelled = event < stop and labels[event] < 0
+        learned = after - t - unlabelled
+        counts[TRIALS] += learned
         if budget:
-            counts[LEFT] = min(counts[LEFT] + budget * (after - t), budget * SAVED)
+            counts[LEFT] = min(counts[LEFT] + budget * learned, budget * SAVED)
+        if unlabelled:
+            t = after
+            continue
         if event < stop:
             steps = act(m.learn, m, event, 0)
             if steps < 0:
@@ -151,17 +155,17 @@ def run(parts: np.ndarray, plays: np.ndarray, begin: int, end: int, step: int) -
 @kernel(ACT)
 def predict(m: RunningRule, t: int, averaged: int) -> int:
     """Return the class of an instance by the member, or by its average, without learning; leave its scores."""
-    scores, spare = m.scores, m.spare
+    scores, spare, known = m.scores, m.spare, m.trials.known[t]
     score(m.trials, t, m.weights, scores)
     if averaged:
         factor = averages.multiple(m.kind, m.scalars, m.sums)
         score(m.trials, t, m.backlog, spare)
         for c in range(scores.size):
             scores[c] = factor * scores[c] - spare[c]
-    first = top_two(scores, m.shape)[0]
+    first = top_two(scores, known, m.shape)[0]
     if not averaged and m.rescore != 0 and first >= 0 and abs(scores[first]) < TINY:
         act(m.rescore, m, t, 0)
-        first = top_two(scores, m.shape)[0]
+        first = top_two(scores, known, m.shape)[0]
     return first
 
 
@@ -180,7 +184,7 @@ def rate(m: RunningRule, weights: np.ndarray, predictions: np.ndarray, table: np
     scores = m.scores
     for t in range(predictions.size):
         score(m.trials, t, weights, scores)
-        predictions[t] = top_two(scores, m.shape)[0]
+        predictions[t] = top_two(scores, m.trials.known[t], m.shape)[0]
         for c in range(table.shape[1]):
             table[t, c] = scores[c]
 

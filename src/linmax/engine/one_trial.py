@@ -16,10 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import float32, float64, int32, int64, types
 
-from linmax.core.contract import KNOWN, TRIALS, UPDATES, Indices, Instances, Labels, Matrix, Played, Trials, Vector
+from linmax.core.contract import (
+    KNOWN,
+    NO_LABEL,
+    TRIALS,
+    UPDATES,
+    Indices,
+    Labels,
+    Matrix,
+    Played,
+    RunningTrials,
+    Trials,
+    Vector,
+)
 from linmax.core.linear_max import longest_row
 from linmax.core.search import fill_panel
-from linmax.data.arrays import Layout, attributes_of, concatenate, cut, no_instances
+from linmax.data.arrays import Layout, attributes_of, concatenate, cut, no_trials
 from linmax.data.scaling import MOST_NUMERIC
 from linmax.engine.bench import Bench
 from linmax.engine.coordinates import largest_rating
@@ -80,8 +92,7 @@ class Single(Struct):
     parts: np.ndarray = Indices  # who takes turns, and their kernels
     plays: np.ndarray = Indices
     shape: np.ndarray = Indices  # that of the state
-    shapes: np.ndarray = int64[:, ::1]  # those of the parts
-    trials: Trials = Trials.numba_type
+    trials: RunningTrials = RunningTrials.numba_type
     played: Played = Played.numba_type
     counts: np.ndarray = Indices  # the arrays of a `Record`
     curve: np.ndarray = int64[:, ::1]
@@ -97,8 +108,8 @@ single_at = Single.from_address()
 @kernel()
 def begin(s: Single, count: int, voted: int) -> bool:
     """Copy the instance that Python has read to its place; False if there is none, or it does not fit."""
-    trials, t, bound, known = s.trials, s.at, s.bound, s.shape[KNOWN]
-    indptr, indices, values, votes, shapes = trials.indptr, trials.indices, trials.values, trials.votes, s.shapes
+    trials, t, bound = s.trials, s.at, s.bound
+    indptr, indices, values, votes = trials.indptr, trials.indices, trials.values, trials.votes
     start = indptr[t] if indptr.size else 0
     if t == s.end or start + count > values.size:
         return False
@@ -112,8 +123,8 @@ def begin(s: Single, count: int, voted: int) -> bool:
         indptr[t + 1] = start + count
     for i in range(votes.shape[1]):
         votes[t, i] = choices[i] if voted else -1
-    for i in range(shapes.shape[0]):  # others may have played trials meanwhile
-        shapes[i, KNOWN] = known
+    trials.known[t] = s.shape[KNOWN]
+    trials.labels[t] = NO_LABEL
     return s.gather == 0 or act(s.gather, s.top, t, 0) >= 0
 
 
@@ -142,7 +153,7 @@ def teach(address: int, count: int, voted: int, label: int) -> int:
         s.at = t + 1
     predicted = int(s.played.predictions[s.row, t])
     note(s, int(predicted != label))
-    keep_scores(s, s.played.tables[s.row, t], shape[KNOWN], label)
+    keep_scores(s, s.played.tables[s.row, t], s.trials.known[t], label)
     return predicted
 
 
@@ -171,10 +182,10 @@ def refuse(*_: Any) -> Any:
     return REFUSED
 
 
-def blank_instances(layout: Layout, trials: int, numbers: int) -> Instances:
+def blank_instances(layout: Layout, trials: int, numbers: int) -> Trials:
     """Return instances of voters and sparse attributes, to be written."""
     numbers = numbers if layout.sparse else 0
-    return no_instances(trials)._replace(
+    return no_trials(trials)._replace(
         votes=np.full((trials, layout.voters), -1, np.int32),
         signs=np.ones(layout.voters),
         indptr=np.zeros(trials + 1 if layout.sparse else 0, np.int64),
@@ -310,23 +321,23 @@ class RulesPath(OneTrialPath):
     def __init__(self, engine: Engine, names: NamePlaces, record: Record, longest: int, largest: float) -> None:
         layout, top = engine.layout, engine.top
         self.remembers = engine.memory > 0
-        self._settled = played = len(engine.tail_labels)
+        self._settled = played = 0 if engine.tail is None else engine.tail.size
         size = -(-(played + TRIALS_KEPT) // LANES) * LANES if self.remembers else 1
-        tail = engine.tail if engine.tail is not None else no_instances(0)
+        tail = engine.tail if engine.tail is not None else no_trials(0)
         longest = max(longest, longest_row(tail.indptr))  # recent instances are learned from as well
         instances = blank_instances(layout, size, len(tail.values) + longest * (size - played))
-        labels = np.zeros(size, np.int32)
         if played:
-            instances.votes[:played] = tail.votes
+            instances.votes[:played], instances.labels[:played] = tail.votes, tail.labels
+            instances.known[:played], instances.weights[:played] = tail.known, tail.weights
             instances.indices[: len(tail.indices)], instances.values[: len(tail.values)] = tail.indices, tail.values
             instances.indptr[: len(tail.indptr)] = tail.indptr
-            labels[:played] = engine.tail_labels
         bounded = any(run.rule.bounded for run in engine.runs)
         largest = 1.0 + 1e-12 if bounded else max(1.0, largest, largest_rating(tail))
         bench = self._bench = Bench(engine)
-        bench.show(instances, labels)
+        bench.show(instances)
         bench.reserve(0, layout.voters + 2 * (longest + 1), 0)
-        bench.lay_out(engine, size, largest if self.remembers else 0.0, True, played)
+        paneled = self.remembers and engine.small(tail) and int(engine.state.shape[KNOWN]) == engine.k
+        bench.lay_out(engine, size, largest if paneled else 0.0, True, played)
         self._uses = np.zeros((len(engine.runs), size if self.remembers else 0), np.int32)
         self._uses[:, :played] = engine.tail_uses if self.remembers else 0
         for member, own in zip(bench.members, self._uses, strict=True):
@@ -338,7 +349,7 @@ class RulesPath(OneTrialPath):
         super().__init__(
             engine, names, record, longest, min(largest, LARGE) if bounded or panel else LARGE,
             at=played, end=size, remembers=self.remembers, fill=entry(fill_panel) if panel else 0,
-            top=turn.part.address, which=turn.which, row=top.row, parts=parts, plays=plays, shapes=bench.shapes,
+            top=turn.part.address, which=turn.which, row=top.row, parts=parts, plays=plays,
             trials=bench.trials, played=bench.played,
         )  # fmt: skip
 
@@ -357,10 +368,10 @@ class RulesPath(OneTrialPath):
         if played == self._settled:
             return
         first = max(0, played - engine.memory)
-        instances = Instances(*(getattr(trials, name) for name in Instances._fields))
+        instances = Trials(*(getattr(trials, name) for name in Trials._fields))
         # Joined with nothing it is a copy.
         engine.tail = concatenate(cut(instances, first, played), cut(instances, played, played))
-        engine.tail_labels, engine.tail_uses = trials.labels[first:played].copy(), self._uses[:, first:played].copy()
+        engine.tail_uses = self._uses[:, first:played].copy()
         self._settled = played
 
     def taught_votes(self) -> np.ndarray:
@@ -382,12 +393,11 @@ KERNEL, STRUCT, PLACE = range(3)  # columns of ``groups``
 class NumbersRow(Struct):
     """The pool for attributes at work on a row of numbers."""
 
-    trials: Trials = Trials.numba_type  # one of them
+    trials: RunningTrials = RunningTrials.numba_type  # one of them
     played: Played = Played.numba_type
     places: np.ndarray = Indices  # of its attributes among those seen
     rows: np.ndarray = Matrix  # (1, attributes seen)
     seen: np.ndarray = Indices  # (1,): how many these are
-    weights: np.ndarray = Vector  # (1,): 1; trials of another weight are left to Python
     shape: np.ndarray = Indices
     counts: np.ndarray = int64[:, ::1]
     groups: np.ndarray = int64[:, ::1]  # addresses of kernel and struct, and the place of the first member
@@ -420,17 +430,18 @@ def gather_row(m: NumbersRow, _begin: int, _end: int) -> int:
 @kernel()
 def score_row(m: NumbersRow, learn: bool) -> None:
     """Let all members score the row, and fuse them."""
-    trials, played, votes, groups, known = m.trials, m.played, m.votes, m.groups, m.shape[KNOWN]
-    labels, one, rows, seen = trials.labels, m.weights, m.rows, m.seen
+    trials, played, votes, groups = m.trials, m.played, m.votes, m.groups
+    counts, labels, weights, rows, seen = trials.known, trials.labels, trials.weights, m.rows, m.seen
     for i in range(votes.shape[1]):
         for c in range(votes.shape[2]):
             votes[0, i, c] = 0.0
     for g in range(groups.shape[0]):
         call_group(
-            groups[g, KERNEL], groups[g, STRUCT], rows, seen, trials.constant, labels, one, 0, known, learn, votes,
+            groups[g, KERNEL], groups[g, STRUCT], rows, seen, trials.constant, counts, labels, weights, learn, votes,
             groups[g, PLACE],
         )  # fmt: skip
-    call_fuse(m.fuse, m.fusion, votes, m.bits, labels, one, m.shape, learn, played.predictions[0], played.tables[0])
+    predictions, table = played.predictions[0], played.tables[0]
+    call_fuse(m.fuse, m.fusion, votes, m.bits, counts, labels, weights, m.shape, learn, predictions, table)
 
 
 @kernel(ON_ROW)
@@ -478,8 +489,8 @@ class NumbersPath(OneTrialPath):
         self._instances = blank_instances(engine.layout, 1, longest)
         played = Played(predictions=np.zeros((1, 1), np.int32), tables=np.zeros((1, 1, engine.k)))
         self._part = NumbersRow(
-            trials=Trials(**self._instances._asdict(), labels=np.zeros(1, np.int32)), played=played,
-            places=pool.kinds.sparse_places, rows=np.zeros((1, width)), weights=np.ones(1),
+            trials=RunningTrials(**self._instances._asdict()), played=played,
+            places=pool.kinds.sparse_places, rows=np.zeros((1, width)),
             seen=np.array([int(pool.kinds.counts[0])], np.int64), shape=engine.state.shape, counts=engine.state.counts,
             groups=np.array(groups, np.int64), votes=votes, bits=votes.view(np.int32),
             fuse=entry(fuse), fusion=pool.fusion.struct.address,
@@ -488,7 +499,7 @@ class NumbersPath(OneTrialPath):
         super().__init__(
             engine, names, record, longest, LARGE,
             end=1, gather=entry(gather_row), top=address, parts=np.array([address]), plays=np.array([entry(play_row)]),
-            shapes=np.zeros((0, 0), np.int64), trials=self._part.trials, played=played,
+            trials=self._part.trials, played=played,
         )  # fmt: skip
         self._pool, self._large, self._open = pool, pool.at_large, True
         self.asked = played.tables[0]
@@ -500,16 +511,16 @@ class NumbersPath(OneTrialPath):
         return super().ask(attributes, votes) if self._open and not self._large.long_runs else REFUSED
 
     def teach(self, attributes: Any, votes: Any, label: Any) -> Any:
-        first, large, part = self._pool.first, self._large, self._part
+        first, large, trials = self._pool.first, self._large, self._instances
         if not self._open or (first.open and first.until == 1):  # the pool looks at the first trials after this one
             return REFUSED
         predicted = super().teach(attributes, votes, label)
         if predicted is not REFUSED:
-            instance = attributes_of(self._instances, 0) if first.open or large.due else None
+            instance = attributes_of(trials, 0) if first.open or large.due else None
             if first.open and instance is not None:
-                first.add(instance, part.trials.labels.copy(), part.weights)
+                first.add(instance)
                 self._pool.kinds.count(instance.values)
-            large.keep_one(instance, int(part.trials.labels[0]))
+            large.keep_one(instance, int(trials.labels[0]))
         return predicted
 
     def has_room(self, count: int, largest: float) -> bool:  # noqa: ARG002

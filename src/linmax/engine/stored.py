@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linmax.core.contract import Instances, State
+from linmax.core.contract import State, Trials
 from linmax.techniques.node import overwrite
 from linmax.util.names import apart
 
@@ -24,7 +24,7 @@ def arrays_of(engine: Engine) -> dict[str, np.ndarray]:
         found |= {f"node{place}.{name}": array for name, array in node.arrays.items()}
     if engine.tail is not None:
         found |= {f"tail.{name}": np.atleast_1d(array) for name, array in engine.tail._asdict().items()}
-        found |= {"tail.labels": engine.tail_labels, "tail.uses": engine.tail_uses}
+        found["tail.uses"] = engine.tail_uses
     return found
 
 
@@ -40,8 +40,8 @@ def take_over(engine: Engine, arrays: Mapping[str, np.ndarray], copied: bool) ->
         node.restore(parts.pop(f"node{place}", {}))
     tail = parts.pop("tail", None) if engine.memory else None
     if tail is not None:
-        blocks = {name: tail[name].copy() for name in Instances._fields if name != "constant"}
-        engine.tail = Instances(**blocks, constant=float(tail["constant"][0]))
-        engine.tail_labels, engine.tail_uses = tail["labels"].copy(), tail["uses"].copy()
+        blocks = {name: tail[name].copy() for name in Trials._fields if name != "constant"}
+        engine.tail = Trials(**blocks, constant=float(tail["constant"][0]))
+        engine.tail_uses = tail["uses"].copy()
     if parts:
         raise ValueError(f"{sorted(parts)[0]!r} is not part of {engine.learner}")

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, Instances
-from linmax.data.arrays import Layout, cut, no_instances
+from linmax.core.contract import Trials
+from linmax.data.arrays import Layout, cut, no_trials
 from linmax.learners.attributes.pool import RunningPool, kind_of, slots
 from linmax.learners.base import Description, Mixture, Placement, Running, WeightForm, silent
 from linmax.learners.votes.pool import RunningVotes
@@ -72,54 +72,53 @@ class RunningAuto(Running):
         for name, pool in self.pools.items():
             pool.restore(saved[name])
 
-    def _fused(self, attributes: RunningPool, instances: Instances, votes: np.ndarray, k: int) -> Instances:
-        """Return instances for the second pool: voters and raters, and the votes of the members of the first."""
+    def _fused(self, attributes: RunningPool, trials: Trials, votes: np.ndarray, k: int) -> Trials:
+        """Return trials for the second pool: voters and raters, and the votes of the members of the first."""
         size, given = len(votes), self.columns >= 0
         scores = np.zeros((size, len(self.columns), k))
         if given.any():
-            scores[:, given] = instances.scores[:, self.columns[given], :k]
+            scores[:, given] = trials.scores[:, self.columns[given], :k]
         if not given.all():
             scores[:, ~given] = attributes.in_slots(votes, k)[:, -1 - self.columns[~given]]
-        own = {name: getattr(instances, name) for name in ("votes", "signs", "constant")}
-        return no_instances(size)._replace(scores=scores, **own)
+        none = no_trials(0)
+        return trials._replace(
+            scores=scores,
+            dense=np.zeros((size, 0)),
+            indptr=none.indptr,
+            indices=none.indices,
+            values=none.values,
+        )
 
-    def play(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         if self.votes is None and self.attributes is not None:
-            return self.attributes.play(shape, instances, labels, begin, end, k)
+            return self.attributes.play(shape, trials, k)
         if self.attributes is None and self.votes is not None:
-            return self.votes.play(shape, instances, labels, begin, end, k)
-        known = np.maximum.accumulate(np.append(shape[KNOWN], labels[begin:end] + 1))
-        predictions, table = silent(shape, known[:-1]), np.zeros((end - begin, k))
+            return self.votes.play(shape, trials, k)
+        predictions, table = silent(shape, trials.known), np.zeros((trials.size, k))
         if self.attributes is not None and self.votes is not None:
-            for played in self.attributes.chunks(shape, instances, labels, begin, end, k):
+            for played in self.attributes.chunks(shape, trials, k):
                 first, last = played.begin, played.end
-                place, shape[KNOWN] = slice(first - begin, last - begin), known[first - begin]
-                fused = self._fused(self.attributes, cut(instances, first, last), played.votes, k)
-                predictions[place], table[place] = self.votes.play(shape, fused, labels[first:last], 0, last - first, k)
-        shape[KNOWN] = known[-1]
+                fused = self._fused(self.attributes, cut(trials, first, last), played.votes, k)
+                predictions[first:last], table[first:last] = self.votes.play(shape, fused, k)
         return predictions, table
 
-    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def judge(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         if self.attributes is not None:
-            judged = self.attributes.judged(shape, instances, size, k)
+            judged = self.attributes.judged(shape, trials, k)
             if self.votes is None:
                 return judged.predictions, judged.table
-            instances = self._fused(self.attributes, cut(instances, 0, size), judged.votes, k)
+            trials = self._fused(self.attributes, trials, judged.votes, k)
         if self.votes is not None:
-            return self.votes.judge(shape, instances, size, k)
-        return silent(shape, np.full(size, shape[KNOWN])), np.zeros((size, k))
+            return self.votes.judge(shape, trials, k)
+        return silent(shape, trials.known), np.zeros((trials.size, k))
 
-    def watch(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def watch(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Predict, and let the pool for voters and raters learn from how voters agree."""
         if self.votes is None:
-            return self.judge(shape, instances, size, k)
+            return self.judge(shape, trials, k)
         if self.attributes is not None:
-            instances = self._fused(
-                self.attributes, cut(instances, 0, size), self.attributes.judged(shape, instances, size, k).votes, k
-            )
-        return self.votes.play(shape, instances, np.full(size, -1, np.int32), 0, size, k)
+            trials = self._fused(self.attributes, trials, self.attributes.judged(shape, trials, k).votes, k)
+        return self.votes.play(shape, trials, k)
 
     def hypothesis(self) -> np.ndarray:
         """Return about that of the pool for voters and raters, where it is alone."""

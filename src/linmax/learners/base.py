@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 from numba.np.numpy_support import from_dtype
 
-from linmax.core.contract import LARGEST, Instances
+from linmax.core.contract import LARGEST, Trials
 from linmax.data.arrays import Layout
 from linmax.jit.struct import Struct
 from linmax.util.names import taken
@@ -436,22 +436,17 @@ class Running(LearnerState):
     def meet(self, layout: Layout) -> None:
         """Prepare for instances of this layout; later ones have at least its columns."""
 
-    def play(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Predict and learn trials begin..end: the classes predicted, and the scores of all classes.
-
-        A label beyond the known classes makes its class known: ``shape`` is changed.
-        """
+    def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Predict and learn trials: the classes predicted, and the scores of all classes."""
         raise NotImplementedError
 
-    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def judge(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
         raise NotImplementedError
 
-    def watch(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def watch(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Predict instances without labels, and learn what can be learned without them."""
-        return self.judge(shape, instances, size, k)
+        return self.judge(shape, trials, k)
 
     def hypothesis(self) -> np.ndarray:
         """Weights over the coordinates, where it predicts with one vector of them; those left out at the end are 0."""

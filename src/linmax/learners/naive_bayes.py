@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int64, types
+from numba import boolean, float64, types
 
-from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.contract import Indices, Labels, Matrix, Trials, TrialsT, Vector
 from linmax.core.linear_max import top_two
 from linmax.data.arrays import Layout
 from linmax.jit.compiling import kernel
@@ -70,12 +70,9 @@ def count(value: float, f: int, label: int, counts: np.ndarray, seen: np.ndarray
     counts[f, label] += value
 
 
-@kernel(types.void(InstancesT, Labels, int64, int64, Indices, float64, CountsT, boolean, Labels, Matrix))
+@kernel(types.void(TrialsT, Indices, float64, CountsT, boolean, Labels, Matrix))
 def play_bayes(
-    instances: Instances,
-    labels: np.ndarray,
-    begin: int,
-    end: int,
+    trials: Trials,
     shape: np.ndarray,
     smoothing: float,
     counts: BayesCounts,
@@ -83,35 +80,33 @@ def play_bayes(
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> None:
-    """Predict, and learn, trials begin..end."""
-    dense, sparse, seen = instances.dense.shape[1], instances.indptr.size > 0, counts.seen
-    for t in range(begin, end):
-        known, scores = shape[KNOWN], table[t - begin]
-        lo, hi = (instances.indptr[t], instances.indptr[t + 1]) if sparse else (0, 0)
+    """Predict, and learn, all trials."""
+    dense, sparse, seen = trials.dense.shape[1], trials.indptr.size > 0, counts.seen
+    for t in range(predictions.size):
+        known, scores = trials.known[t], table[t]
+        lo, hi = (trials.indptr[t], trials.indptr[t + 1]) if sparse else (0, 0)
         size = 0.0
         for f in range(dense):
-            size += instances.dense[t, f]
+            size += trials.dense[t, f]
         for j in range(lo, hi):
-            size += instances.values[j]
+            size += trials.values[j]
         if seen[0] > 0.0:
             class_terms(counts.totals, seen[0], smoothing, known, size, scores)
             for f in range(dense):
-                if instances.dense[t, f] != 0.0:
-                    add_evidence(counts.dense[f], instances.dense[t, f], smoothing, known, scores)
+                if trials.dense[t, f] != 0.0:
+                    add_evidence(counts.dense[f], trials.dense[t, f], smoothing, known, scores)
             for j in range(lo, hi):
-                add_evidence(counts.sparse[instances.indices[j]], instances.values[j], smoothing, known, scores)
-        predictions[t - begin] = top_two(scores, shape)[0]
-        if not learn:
+                add_evidence(counts.sparse[trials.indices[j]], trials.values[j], smoothing, known, scores)
+        predictions[t] = top_two(scores, known, shape)[0]
+        label = trials.labels[t]
+        if not learn or label < 0:
             continue
-        label = labels[t]
-        if label >= known:
-            shape[KNOWN] = label + 1
         counts.totals[label] += size
         for f in range(dense):
-            if instances.dense[t, f] != 0.0:
-                count(instances.dense[t, f], f, label, counts.dense, counts.dense_seen, seen)
+            if trials.dense[t, f] != 0.0:
+                count(trials.dense[t, f], f, label, counts.dense, counts.dense_seen, seen)
         for j in range(lo, hi):
-            count(instances.values[j], instances.indices[j], label, counts.sparse, counts.sparse_seen, seen)
+            count(trials.values[j], trials.indices[j], label, counts.sparse, counts.sparse_seen, seen)
 
 
 class RunningBayes(Running):
@@ -129,13 +124,13 @@ class RunningBayes(Running):
     def __init__(self, smoothing: float) -> None:
         self.smoothing = smoothing
 
-    def _fit(self, instances: Instances, k: int) -> None:
-        """Make room for all attributes and classes of these instances."""
-        if min(instances.dense.min(initial=0.0), instances.values.min(initial=0.0)) < 0.0:
+    def _fit(self, trials: Trials, k: int) -> None:
+        """Make room for all attributes and classes of these trials."""
+        if min(trials.dense.min(initial=0.0), trials.values.min(initial=0.0)) < 0.0:
             raise ValueError("naive-bayes needs attributes >= 0, such as counts; got a negative one; shift or drop it")
-        sparse = int(instances.indices.max(initial=-1)) + 1
+        sparse = int(trials.indices.max(initial=-1)) + 1
         spare = sparse // 2 if sparse > len(self.sparse) else 0
-        self.grow(**{"dense": instances.dense.shape[1], "sparse": sparse + spare, "class": k})
+        self.grow(**{"dense": trials.dense.shape[1], "sparse": sparse + spare, "class": k})
 
     @property
     def counts(self) -> BayesCounts:
@@ -167,22 +162,19 @@ class RunningBayes(Running):
         )
         self.seen[0] = self.dense_seen.sum() + self.sparse_seen.sum()
 
-    def play(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if not instances.dense.shape[1] and not instances.indptr.size:
+    def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
+        if not trials.dense.shape[1] and not trials.indptr.size:
             raise ValueError("naive-bayes learns from attributes, and these instances have none; use a rule or softmax")
-        self._fit(instances, k)
-        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        play_bayes(instances, labels, begin, end, shape, self.smoothing, self.counts, True, predictions, table)
+        self._fit(trials, k)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        play_bayes(trials, shape, self.smoothing, self.counts, True, predictions, table)
         return predictions, table
 
-    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def judge(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         kept = self.arrays
-        self._fit(instances, k)
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
-        none = np.zeros(0, np.int32)
-        play_bayes(instances, none, 0, size, shape, self.smoothing, self.counts, False, predictions, table)
+        self._fit(trials, k)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        play_bayes(trials, shape, self.smoothing, self.counts, False, predictions, table)
         for name, array in kept.items():  # attributes that are only predicted from leave nothing behind
             setattr(self, name, array)
         return predictions, table

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import float64, int64, types
+from numba import float64, types
 
-from linmax.core.contract import KNOWN, Indices, Instances, Labels, Matrix, Vector
+from linmax.core.contract import LARGEST, Indices, Labels, Matrix, Trials, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import Group, Task
@@ -26,32 +26,31 @@ from linmax.util.checks import finite
 __all__ = ["RecentLabel", "RecentLabels", "recent_label"]
 
 
-@kernel(types.void(Labels, int64, int64, Indices, float64, Vector, Labels, Matrix))
+@kernel(types.void(Labels, Indices, Indices, float64, Vector, Labels, Matrix))
 def play_recent(
     labels: np.ndarray,
-    begin: int,
-    end: int,
+    known: np.ndarray,
     shape: np.ndarray,
     decay: float,
     recent: np.ndarray,
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> None:
-    """Trials begin..end."""
-    for t in range(begin, end):
+    """Predict, and learn, all trials."""
+    for t in range(labels.size):
         for c in range(recent.size):
-            table[t - begin, c] = recent[c]
+            table[t, c] = recent[c]
             recent[c] *= decay
-        predictions[t - begin] = top_two(table[t - begin], shape)[0]
+        predictions[t] = top_two(table[t], known[t], shape)[0]
         if labels[t] >= 0:
             recent[labels[t]] += 1.0
-        shape[KNOWN] = max(shape[KNOWN], labels[t] + 1)
 
 
-@kernel(int64(Vector, Indices))
-def leader(scores: np.ndarray, shape: np.ndarray) -> int:
-    """The class predicted."""
-    return top_two(scores, shape)[0]
+@kernel(types.void(Vector, Indices, Indices, Labels))
+def lead(scores: np.ndarray, known: np.ndarray, shape: np.ndarray, predictions: np.ndarray) -> None:
+    """Predict all trials by the same scores."""
+    for t in range(known.size):
+        predictions[t] = top_two(scores, known[t], shape)[0]
 
 
 class RunningRecent(Running):
@@ -62,17 +61,17 @@ class RunningRecent(Running):
     def __init__(self, decay: float) -> None:
         self.decay = decay
 
-    def play(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         self.grow(**{"class": k})
-        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        play_recent(labels, begin, end, shape, self.decay, self.recent, predictions, table)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        play_recent(trials.labels, trials.known, shape, self.decay, self.recent, predictions, table)
         return predictions, table
 
-    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def judge(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         self.grow(**{"class": k})
-        return np.full(size, leader(self.recent, shape), np.int32), np.tile(self.recent, (size, 1))
+        predictions = np.zeros(trials.size, np.int32)
+        lead(self.recent, trials.known, shape, predictions)
+        return predictions, np.tile(self.recent, (trials.size, 1))
 
     def hypothesis(self) -> np.ndarray:
         raise ValueError("recent-label is not a single weight vector: it looks at labels only, and has no weights")
@@ -143,10 +142,9 @@ class RecentLabels(Group):
     def play(self, task: Task, votes: np.ndarray, place: int) -> None:
         if not task.learn:
             return
-        size, shape = task.end - task.begin, np.zeros(KNOWN + 8, np.int64)
-        shape[KNOWN] = task.known
-        table = np.zeros((size, self.recent.size))
-        play_recent(task.labels, task.begin, task.end, shape, LABEL_DECAY, self.recent, np.zeros(size, np.int32), table)
+        size, known, table = task.trials.size, task.trials.known, np.zeros((task.trials.size, self.recent.size))
+        shape, none = np.zeros(LARGEST + 1, np.int64), np.zeros(size, np.int32)
+        play_recent(task.trials.labels, known, shape, LABEL_DECAY, self.recent, none, table)
         votes[:, place] = table[:, : votes.shape[2]]
 
     def mix(self, mixture: Mixture, width: int) -> None:

@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import float64, int64, types
+from numba import boolean, float64, int64, types
 
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Indices, Instances, InstancesT, Labels, Matrix, Vector
+from linmax.core.contract import EXPERTS, STRIDE, Indices, Labels, Matrix, Trials, TrialsT, Vector
 from linmax.core.linear_max import longest_row, top_two
 from linmax.jit.blocks import add_times
 from linmax.jit.compiling import kernel
@@ -133,27 +133,27 @@ def add_attribute(m: Any, at: int, row: int, known: int, value: float) -> int:
 
 
 @kernel()
-def write_out(instances: Instances, t: int, shape: np.ndarray, known: int, m: Any, at: int) -> int:
+def write_out(trials: Trials, t: int, shape: np.ndarray, known: int, m: Any, at: int) -> int:
     """The ratings of instance t from ``at`` on; returns where they end."""
-    voters, places, of, values = instances.signs.size, m.places, m.of, m.values
+    voters, places, of, values = trials.signs.size, m.places, m.of, m.values
     for i in range(voters):
-        if 0 <= instances.votes[t, i] < known:
-            places[at], of[at], values[at] = i, instances.votes[t, i], instances.signs[i]
+        if 0 <= trials.votes[t, i] < known:
+            places[at], of[at], values[at] = i, trials.votes[t, i], trials.signs[i]
             at += 1
-    for i in range(instances.scores.shape[1]):
+    for i in range(trials.scores.shape[1]):
         for c in range(known):
-            places[at], of[at], values[at] = voters + i, c, instances.scores[t, i, c]
+            places[at], of[at], values[at] = voters + i, c, trials.scores[t, i, c]
             at += 1
-    row, stride, dense = shape[EXPERTS], shape[STRIDE], instances.dense.shape[1]
-    if instances.constant != 0.0:
-        at = add_attribute(m, at, row, known, instances.constant)
+    row, stride, dense = shape[EXPERTS], shape[STRIDE], trials.dense.shape[1]
+    if trials.constant != 0.0:
+        at = add_attribute(m, at, row, known, trials.constant)
     row += stride
     for f in range(dense):
-        at = add_attribute(m, at, row + f * stride, known, instances.dense[t, f])
+        at = add_attribute(m, at, row + f * stride, known, trials.dense[t, f])
     row += dense * stride
-    if instances.indptr.size:
-        for j in range(instances.indptr[t], instances.indptr[t + 1]):
-            at = add_attribute(m, at, row + instances.indices[j] * stride, known, instances.values[j])
+    if trials.indptr.size:
+        for j in range(trials.indptr[t], trials.indptr[t + 1]):
+            at = add_attribute(m, at, row + trials.indices[j] * stride, known, trials.values[j])
     return at
 
 
@@ -281,56 +281,53 @@ def add_curvature(m: Any, lo: int, hi: int, known: int, sure: float, shares: np.
 
 
 @kernel()
-def predict(
-    m: Any, instances: Instances, t: int, label: int, shape: np.ndarray, lo: int, table: np.ndarray
-) -> tuple[int, int]:
+def predict(m: Any, trials: Trials, t: int, shape: np.ndarray, lo: int, table: np.ndarray) -> tuple[int, int]:
     """Write the ratings of trial t from ``lo`` on and its scores into ``table``; return the class and where they end.
 
-    A label of a class that is not known makes it known, and then they are written again. ``vectors[5]`` receives the
+    A label of a class that was not known makes it known, and then they are written again. ``vectors[5]`` receives the
     scores of all classes known by then.
     """
-    best, answered, scores = -1, False, m.vectors[5][: table.size]
+    best, answered, scores, known = -1, False, m.vectors[5][: table.size], trials.known[t]
     while True:
-        hi = write_out(instances, t, shape, shape[KNOWN], m, lo)
+        hi = write_out(trials, t, shape, known, m, lo)
         rate(m, lo, hi, m.weights, scores)
         if not answered:
             for c in range(table.size):
                 table[c] = scores[c]
-            best, answered = top_two(table, shape)[0], True
-        if label < shape[KNOWN]:
+            best, answered = top_two(table, known, shape)[0], True
+        if trials.labels[t] < known:
             return best, hi
-        shape[KNOWN] = label + 1
+        known = trials.labels[t] + 1
 
 
-@kernel(int64(SoftmaxT, InstancesT, Labels, int64, int64, Indices, int64, Labels, Matrix))
+@kernel(int64(SoftmaxT, TrialsT, int64, Indices, int64, boolean, Labels, Matrix))
 def walk(
     m: Any,
-    instances: Instances,
-    labels: np.ndarray,
+    trials: Trials,
     begin: int,
-    origin: int,
     shape: np.ndarray,
     most: int,
+    learn: bool,
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> int:
     """Predict, store and learn the trials from ``begin`` on, of at most ``most`` ratings each; return where it stopped.
 
-    What is predicted is indexed from ``origin``. Trials without a label, below 0, are only predicted. It stops after a
-    trial at which a refit is due, or before one that the arrays have no room for.
+    Trials without a label are only predicted. It stops after a trial at which a refit is due, or before one that the
+    arrays have no room for.
     """
     weights, spread, sizes, guess = m.weights, m.spread, m.sizes, m.guess[0]
     places, of, values, gradient, shares = m.places, m.of, m.values, m.vectors[3], m.vectors[4]
-    n, end = weights.size, origin + predictions.size
-    for t in range(begin, end):
+    n, labels = weights.size, trials.labels
+    for t in range(begin, predictions.size):
         label, stored = labels[t], sizes[COUNT]
         lo = m.starts[stored]
         if stored == m.labels.size or lo + most > values.size:
             return t
-        predictions[t - origin], hi = predict(m, instances, t, label, shape, lo, table[t - origin])
-        if label < 0:
+        predictions[t], hi = predict(m, trials, t, shape, lo, table[t])
+        if label < 0 or not learn:
             continue
-        known = shape[KNOWN]
+        known = max(trials.known[t], np.int64(label) + 1)
         to_shares(m.vectors[5], known, shares)
         m.starts[stored + 1], m.labels[stored], m.known[stored] = hi, label, known
         sizes[COUNT] += 1
@@ -353,15 +350,13 @@ def walk(
                 add_times(weights, spread[place], slope, n)
         if sizes[TRIALS] == sizes[DUE] or sizes[COUNT] == STORE or hi >= RATINGS:
             return t + 1
-    return end
+    return predictions.size
 
 
-@kernel(types.void(SoftmaxT, InstancesT, Labels, int64, Indices, types.boolean, Labels, Matrix))
+@kernel(types.void(SoftmaxT, TrialsT, Indices, boolean, Labels, Matrix))
 def walk_diagonal(
     m: Any,
-    instances: Instances,
-    labels: np.ndarray,
-    begin: int,
+    trials: Trials,
     shape: np.ndarray,
     robust: bool,
     predictions: np.ndarray,
@@ -369,16 +364,17 @@ def walk_diagonal(
 ) -> None:
     """The same with the diagonal of the curvature alone, and without a store but for the trial itself."""
     weights, curvature, counts, shares = m.weights, m.curvature, m.counts, m.vectors[4]
-    places, of, values = m.places, m.of, m.values
-    for t in range(begin, begin + predictions.size):
+    places, of, values, labels = m.places, m.of, m.values, trials.labels
+    for t in range(predictions.size):
         label = labels[t]
-        predictions[t - begin], hi = predict(m, instances, t, label, shape, 0, table[t - begin])
+        predictions[t], hi = predict(m, trials, t, shape, 0, table[t])
         if label < 0:
             continue
-        to_shares(m.vectors[5], shape[KNOWN], shares)
+        known = max(trials.known[t], np.int64(label) + 1)
+        to_shares(m.vectors[5], known, shares)
         sure = 1.0
         if robust:
-            sure = trust(shares[label], counts[0] / (counts[0] + counts[1]), shape[KNOWN])
+            sure = trust(shares[label], counts[0] / (counts[0] + counts[1]), known)
             counts[0] += 1.0 - sure
             counts[1] += sure
         j = 0
@@ -395,10 +391,10 @@ def walk_diagonal(
             weights[place] += sure * (right - mean) / curvature[place]
 
 
-def most_ratings(instances: Instances, k: int) -> int:
-    """Most ratings that one of these instances can have."""
-    attributes = 1 + instances.dense.shape[1] + longest_row(instances.indptr)
-    return instances.signs.size + k * (instances.scores.shape[1] + attributes)
+def most_ratings(trials: Trials, k: int) -> int:
+    """Most ratings that one of these trials can have."""
+    attributes = 1 + trials.dense.shape[1] + longest_row(trials.indptr)
+    return trials.signs.size + k * (trials.scores.shape[1] + attributes)
 
 
 def symmetric(lower: np.ndarray) -> np.ndarray:
@@ -461,45 +457,43 @@ class RunningSoftmax(Running):
     def hypothesis(self) -> np.ndarray:
         return self.weights.copy()
 
-    def play(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        most = most_ratings(instances, k)
-        t = begin
-        while t < end:
+    def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        most = most_ratings(trials, k)
+        t = 0
+        while t < trials.size:
             self._make_room(most, k)
             if self.full:
-                t = walk(self.struct, instances, labels, t, begin, shape, most, predictions, table)
+                t = walk(self.struct, trials, t, shape, most, True, predictions, table)
             else:
-                walk_diagonal(self.struct, instances, labels, begin, shape, self.robust, predictions, table)
-                t = end
+                walk_diagonal(self.struct, trials, shape, self.robust, predictions, table)
+                t = trials.size
             if not np.isfinite(self.weights).all():
                 raise OverflowError(TOO_LARGE)
-            trials, due, _, count = self.sizes
+            learned, due, _, count = self.sizes
             full = count == STORE or self.starts[count] >= RATINGS
-            if full or trials == due:
+            if full or learned == due:
                 self._refit()
-            if trials == due:
+            if learned == due:
                 self.sizes[DUE] += due // 2
             if full:
                 self.fold(int(count) // 2)
         return predictions, table
 
-    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        most = most_ratings(instances, k)
+    def judge(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
+        most = most_ratings(trials, k)
         axes = {"start": 2, "trial": 1, "rating": most, "longest": max(self.weights.size, k)}
         empty = {name: FIELDS[name].filled(axes) for name in (*STORED, "sizes", "vectors")}
-        predictions, table, none = np.zeros(size, np.int32), np.zeros((size, k)), np.full(size, -1, np.int32)
-        walk(self.reader(**empty), instances, none, 0, 0, shape, most, predictions, table)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        walk(self.reader(**empty), trials, 0, shape, most, False, predictions, table)
         return predictions, table
 
-    def rate(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> np.ndarray:
+    def rate(self, shape: np.ndarray, trials: Trials, k: int) -> np.ndarray:
         """Return the scores of `judge`, in half the time, where no other thread does the same."""
-        most = most_ratings(instances, k)
+        most = most_ratings(trials, k)
         self._make_room(most, k)
-        predictions, table, none = np.zeros(size, np.int32), np.zeros((size, k)), np.full(size, -1, np.int32)
-        walk(self.struct, instances, none, 0, 0, shape, most, predictions, table)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        walk(self.struct, trials, 0, shape, most, False, predictions, table)
         return table
 
     def _make_room(self, most: int, k: int) -> None:

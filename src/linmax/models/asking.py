@@ -27,8 +27,8 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numba import types
 
-from linmax.core.contract import KNOWN, Indices, Instances, Labels, LabelTable, Matrix, Vector
-from linmax.data.arrays import Layout, no_instances, repeated
+from linmax.core.contract import KNOWN, Indices, Labels, LabelTable, Matrix, Trials, Vector
+from linmax.data.arrays import Layout, no_trials, repeated
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.record import latest
 from linmax.jit.compiling import kernel
@@ -98,7 +98,7 @@ QUANTILES = 11  # leads tried for the weighted lead
 LARGEST_AGREEMENT = 4  # of the rules "until m agree"
 
 Rows = tuple[np.ndarray, np.ndarray]  # votes by class number, -1 for none, and labels
-Answering = tuple[np.ndarray, Model, Instances]  # trials, the model that answers them, and they as it takes them
+Answering = tuple[np.ndarray, Model, Trials]  # trials, the model that answers them, and they as it takes them
 
 
 # -- checked arguments --------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ class Fitter:
         layout = Layout(votes.shape[1], 0, 0, 0, 1.0 if self.thresholds else 0.0)
         model = Model(self.learner, layout, self.classes, self.settings).follow()
         labels = labels.astype(np.int32)
-        right = model.play(_instances(model, votes), labels).predictions == labels
+        right = model.play(_instances(model, votes)._replace(labels=labels)).predictions == labels
         return PanelFit(model, model.own_probabilities(latest(model.record)[0]), right)
 
 
@@ -418,9 +418,9 @@ def most_votes(votes: np.ndarray) -> np.ndarray:
     return found
 
 
-def _instances(model: Model, votes: np.ndarray) -> Instances:
+def _instances(model: Model, votes: np.ndarray) -> Trials:
     layout = model.layout
-    return no_instances(len(votes))._replace(
+    return no_trials(len(votes))._replace(
         votes=np.ascontiguousarray(votes, np.int32), signs=np.ones(layout.voters), constant=layout.constant
     )
 
@@ -715,7 +715,7 @@ class Few:
         if self.kind == "agree":
             return float(most_votes(own)[0, -1])
         model = self.models[step]
-        return float(_leads(model.own_probabilities(model.engine.judge(_instances(model, own), 1)[1]))[0])
+        return float(_leads(model.own_probabilities(model.engine.judge(_instances(model, own))[1]))[0])
 
     def columns(self, step: int) -> list[int]:
         """Return the voters of a model."""
@@ -734,7 +734,7 @@ class Few:
             found = trials[steps == step]
             yield found, self.models[step], self.instances(votes[found], step)
 
-    def instances(self, votes: np.ndarray, step: int) -> Instances:
+    def instances(self, votes: np.ndarray, step: int) -> Trials:
         """Return rows of votes of all voters as one of the models takes them."""
         return _instances(self.models[step], votes[:, self.columns(step)])
 
@@ -742,7 +742,8 @@ class Few:
         """Learn from one trial, as far as its voters were asked; return the place of the class that was predicted."""
         last = int(self.steps(asked[None])[0])
         for step, model in enumerate(self.models[: last + 1]):
-            predicted = int(model.play(self.instances(votes[None], step), np.array([label], np.int32)).predictions[0])
+            trial = self.instances(votes[None], step)._replace(labels=np.array([label], np.int32))
+            predicted = int(model.play(trial).predictions[0])
         return predicted
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -775,7 +776,7 @@ class Question:
     """
 
     engine: Engine
-    instance: Instances
+    instance: Trials
     asked: np.ndarray
     columns: np.ndarray
     widen: Callable[[], Engine] | None = None
@@ -796,7 +797,7 @@ class Question:
         present, owner = self.columns[left].any(axis=0), self.columns[left].argmax(axis=0)
         rows = repeated(self.instance, len(votes))
         rows.votes[:, present] = votes[:, owner[present]]
-        return engine.judge(rows, len(votes))
+        return engine.judge(rows)
 
     def _overturned(self, left: np.ndarray) -> bool:
         """Return whether the answer changes in the worst case for some rival class.
@@ -804,7 +805,7 @@ class Question:
         In the worst case all remaining voters vote for the rival, except those of negative weight, which vote for the
         answer. For one weight vector no other votes can do more.
         """
-        answer, known = int(self.engine.judge(self.instance, 1)[0][0]), int(self.engine.state.shape[KNOWN])
+        answer, known = int(self.engine.judge(self.instance)[0][0]), int(self.engine.state.shape[KNOWN])
         if answer < 0:
             return True
         alone = np.full((len(left) + 1, len(left)), -1, np.int32)
@@ -922,7 +923,7 @@ class Asking:
             few.rise(risen)
         return few
 
-    def answering(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray) -> tuple[Model, Instances] | None:
+    def answering(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray) -> tuple[Model, Trials] | None:
         """Return the model of the few that answers one trial, and the trial as it takes it; None: the model of all."""
         few = None if self.choice is None or asked.all() else self.current(jury)
         if few is None or not few.asked(asked[None])[0]:

@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, Instances
-from linmax.data.arrays import Layout, no_instances
+from linmax.core.contract import KNOWN, Trials
+from linmax.data.arrays import Layout, no_trials
 from linmax.data.experts import Experts, experts, experts_of
 from linmax.data.names import (
     ROWS_OF_IDS,
@@ -405,8 +405,8 @@ class FusionState:
             votes[1, largest] = 0
         else:
             scores[1, largest, 0] = 1.0
-        probe = no_instances(2)._replace(votes=votes, scores=scores, signs=np.ones(layout.voters))
-        silent, alone = model.engine.judge(probe._replace(constant=layout.constant), 2)[1]
+        probe = no_trials(2)._replace(votes=votes, scores=scores, signs=np.ones(layout.voters))
+        silent, alone = model.engine.judge(probe._replace(constant=layout.constant))[1]
         return total, float(((alone - silent)[0] - (alone - silent)[1]) / columns[largest])
 
     def shares(self) -> np.ndarray:
@@ -470,7 +470,10 @@ class FusionState:
         """Let the model of all voters learn."""
         if batch.names is self.model.classes and labels[0] is batch.names:  # one row, of which all is known
             learned = labels[1]
-            right = self.model.play(self.instances(batch), learned, weights=weights).predictions == learned
+            trials = self.instances(batch)._replace(labels=learned)
+            right = (
+                self.model.play(trials if weights is None else trials._replace(weights=weights)).predictions == learned
+            )
         else:
             right, learned = np.zeros(len(batch), bool), np.full(len(batch), -1, np.int32)
             for begin in range(0, len(batch), self.sides.stretch()):
@@ -520,7 +523,7 @@ class FusionState:
         made = experts_of(batch.codes, batch.names, self.voters, self.fixed is not None, thresholds)
         return self.sides.laid_out(made, batch.places)
 
-    def instances(self, batch: VoteBatch, model: Model | None = None) -> Instances:
+    def instances(self, batch: VoteBatch, model: Model | None = None) -> Trials:
         """Return the trials as the model takes them; votes for classes that it does not have abstain."""
         layout = self.model.layout
         if batch.scores is not None:
@@ -530,7 +533,7 @@ class FusionState:
         if self.sides.names:
             votes, signs = self.sides.laid_out_votes(votes, batch.places), self.sides.signs
         votes, signs = np.ascontiguousarray(votes[:, : layout.voters]), signs[: layout.voters]
-        return no_instances(len(batch))._replace(votes=votes, signs=signs, constant=layout.constant)
+        return no_trials(len(batch))._replace(votes=votes, signs=signs, constant=layout.constant)
 
     def parts_of(self, batch: VoteBatch) -> Iterator[Answering]:
         """Yield the trials as the models take them, as many at a time as memory allows.
@@ -564,7 +567,7 @@ class FusionState:
         """Return the class of each trial."""
         found = np.empty(size, dtype=object)
         for trials, model, instances in parts:
-            found[trials] = named(model.engine.judge(instances, len(trials))[0], model.classes).tolist()
+            found[trials] = named(model.engine.judge(instances)[0], model.classes).tolist()
         return as_array(found.tolist())
 
     def probabilities(self, parts: Parts, size: int) -> np.ndarray:
@@ -588,14 +591,14 @@ class FusionState:
         table = np.zeros((size, len(classes)))
         for trials, model, instances in parts:
             columns = Names(model.classes).encode(classes)
-            table[trials] = change(model, model.judge(instances, len(trials))[1])[:, columns]
+            table[trials] = change(model, model.judge(instances)[1])[:, columns]
         return table
 
     def sets(self, parts: Parts, size: int, coverage: float) -> list[tuple[Any, ...]]:
         """Return the prediction set of each trial."""
         found: list[tuple[Any, ...]] = [()] * size
         for trials, model, instances in parts:
-            scores = model.judge(instances, len(trials))[1]
+            scores = model.judge(instances)[1]
             for t, names in zip(trials, chosen(scores, model.sets(scores, coverage), model.classes), strict=True):
                 found[t] = names
         return found
@@ -615,7 +618,7 @@ class FusionState:
     def explain(self, batch: VoteBatch) -> Explanation:
         """Return which voters moved the decision on one trial, and by how much."""
         ((_, model, instances),) = self.parts_of(batch)
-        predictions, table = model.engine.judge(instances, 1)
+        predictions, table = model.engine.judge(instances)
         winner, scores, weights = int(predictions[0]), table[0].copy(), model.weights.arrays
         lead = scores[winner]
         scores[winner] = -np.inf
@@ -1035,7 +1038,7 @@ class VoteFusion:
         """
         state = self._fitted
         batch = state.later(state.one_row(instance, self.by), self.abstain)
-        return state.model.wants_label(state.model.engine.judge(state.instances(batch), 1)[1])
+        return state.model.wants_label(state.model.engine.judge(state.instances(batch))[1])
 
     # -- asking fewer voters --------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Instances
+from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Trials
 from linmax.data.arrays import Layout, cut, widen
 from linmax.data.experts import Experts
 from linmax.data.names import distinct_labels, named
@@ -272,31 +272,28 @@ class Model(Confidence):
 
     def play(
         self,
-        instances: Instances,
-        labels: np.ndarray,
+        trials: Trials,
         *,
         margins: bool = False,
         first_pass: bool = True,
         served: np.ndarray | None = None,
-        weights: np.ndarray | None = None,
     ) -> Outcome:
         """Predict each instance, then see its label and update; count, and keep the scores.
 
         Parameters
         ----------
-        labels
-            Class numbers; -1 for no label yet; -2 - c for "not class c", which is replaced by the class drawn in its
-            place, or by -1 if nothing can be learned: c is unknown, or there is no other class.
+        trials
+            Labels of "not class c" are replaced by the class drawn in its place, or by -1 if nothing can be learned:
+            c is unknown, or there is no other class.
         first_pass
             False for instances learned from before: their scores say nothing about new ones, and are not kept.
         served
             Predictions made earlier, which mistakes are counted against.
-        weights
-            How much each trial counts (see `linmax.models.showings`); a trial of weight 0 is predicted only.
         """
-        size = len(labels)
+        instances, labels, size = trials, trials.labels, trials.size
+        weights: np.ndarray | None = trials.weights
         most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if first_pass and self.follows else size
-        if weights is not None and (weights == 1.0).all():
+        if (trials.weights == 1.0).all():
             weights = None
         alone = labels < -1
         if size <= most and not alone.any() and (weights is None or (weights > 0.0).all()):
@@ -311,7 +308,7 @@ class Model(Confidence):
             rows = slice(begin, end)
             part, weights_here = cut(instances, begin, end), None if weights is None else weights[rows]
             if weights_here is not None and weights_here[0] == 0.0:
-                parts.append(self._judged_only(part, end - begin))
+                parts.append(self._judged_only(part))
             elif alone[begin]:
                 parts.append(self._deny(part, labels[rows], served, weights_here))
             else:
@@ -319,18 +316,18 @@ class Model(Confidence):
                 parts.append(self._stretch(part, labels[rows], margins, first_pass, answers, weights_here))
         return joined(parts)
 
-    def _judged_only(self, instances: Instances, size: int) -> Outcome:
-        predictions = self.engine.judge(instances, size)[0].astype(np.int32, copy=False)
-        return Outcome(predictions, np.zeros(size, np.uint8), None, None)
+    def _judged_only(self, trials: Trials) -> Outcome:
+        predictions = self.engine.judge(trials)[0].astype(np.int32, copy=False)
+        return Outcome(predictions, np.zeros(trials.size, np.uint8), None, None)
 
     def _deny(
-        self, instance: Instances, label: np.ndarray, served: np.ndarray | None, weights: np.ndarray | None
+        self, instance: Trials, label: np.ndarray, served: np.ndarray | None, weights: np.ndarray | None
     ) -> Outcome:
         """Learn one trial of which only a class that is not the label is known."""
         wrong, label[0] = -2 - int(label[0]), -1
         other = self.other_than(wrong, instance)
         if other is None:
-            return self._judged_only(instance, 1)
+            return self._judged_only(instance)
         label[0] = other
         top = self.engine.top  # with two classes the other one is the label
         pool = top.deniable if int(self.engine.state.shape[KNOWN]) > 2 else None
@@ -348,18 +345,18 @@ class Model(Confidence):
             if pool is not None:
                 pool.denied = -1
 
-    def other_than(self, wrong: int, instance: Instances, trials: int | None = None) -> int | None:
+    def other_than(self, wrong: int, instance: Trials, trials: int | None = None) -> int | None:
         """Draw another class than number ``wrong`` by the probabilities of one instance; None if nothing is said."""
         known = int(self.engine.state.shape[KNOWN])
         if wrong >= known:
             return None
-        shares = self.own_probabilities(self.engine.judge(instance, 1)[1][:, :known])[0].tolist()
+        shares = self.own_probabilities(self.engine.judge(instance)[1][:, :known])[0].tolist()
         drawn = another(dict(enumerate(shares)), wrong, WRONG_STREAM, self.trials if trials is None else trials)
         return None if drawn is None else int(drawn)
 
     def _stretch(
         self,
-        instances: Instances,
+        instances: Trials,
         places: np.ndarray,
         margins: bool,
         first_pass: bool,
@@ -369,9 +366,9 @@ class Model(Confidence):
         known, room = int(self.engine.state.shape[KNOWN]), len(self.record.labels)
         scored = 0 if not first_pass else len(places) if self.follows else room
         if weights is None:
-            outcome = self.engine.run(instances, places, margins, scored=scored)
+            outcome = self.engine.run(instances._replace(labels=places), margins, scored=scored)
         elif self.engine.top.weighing is not None:
-            outcome = self.engine.run_weighed(instances, places, weights, min(scored, len(places)))
+            outcome = self.engine.run(instances._replace(labels=places, weights=weights), scored=scored)
         else:
             first = int(self.record.counts[COUNTED])
             outcome = play_shown(self.engine, instances, places, weights, first, min(scored, len(places)))
@@ -383,9 +380,9 @@ class Model(Confidence):
             keep_table(self.record, outcome.scores, places[late:], known)
         return outcome
 
-    def judge(self, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+    def judge(self, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning; a class not yet known has the score -inf."""
-        predictions, table = self.engine.judge(instances, size)
+        predictions, table = self.engine.judge(trials)
         table[:, int(self.engine.state.shape[KNOWN]) :] = -np.inf
         return predictions, table
 
@@ -545,7 +542,8 @@ class Model(Confidence):
             self.columns.raters,
             max(self.columns.attributes, instances.attribute_names, key=len),
         )
-        outcome = self.play(played, labels, margins=margins, first_pass=first_pass, weights=weights)
+        trials = played._replace(labels=labels, weights=played.weights if weights is None else weights)
+        outcome = self.play(trials, margins=margins, first_pass=first_pass)
         predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
         wrong = predictions != labels
         if labels.min(initial=0) < 0:
@@ -567,19 +565,19 @@ class Model(Confidence):
 
     def predict(self, instances: Experts) -> np.ndarray:
         """The class of each instance under the current weights; nothing is learned."""
-        return named(self.engine.judge(self.fitted(instances), len(instances))[0], self.classes)
+        return named(self.engine.judge(self.fitted(instances))[0], self.classes)
 
     def scores(self, instances: Experts) -> np.ndarray:
         """The votes zeta(j) of each instance for each class, up to one positive factor; nothing is learned."""
-        return self.engine.judge(self.fitted(instances), len(instances))[1]
+        return self.engine.judge(self.fitted(instances))[1]
 
     def rates(self, instances: Experts) -> np.ndarray:
         """Scores as in `scores`, -inf for classes not yet known."""
-        return self.judge(self.fitted(instances), len(instances))[1]
+        return self.judge(self.fitted(instances))[1]
 
     def predict_proba(self, instances: Experts) -> np.ndarray:
         """The probability of each of `classes` for each instance; nothing is learned."""
-        return self.probabilities(self.judge(self.fitted(instances), len(instances))[1])
+        return self.probabilities(self.judge(self.fitted(instances))[1])
 
     def margin(self, instances: Experts, labels: Sequence[Any] | np.ndarray) -> float:
         """min over trials of (zeta(label) - zeta(rival)) / (sqrt(2) ||w||_2): the margin that these weights give.
@@ -591,7 +589,7 @@ class Model(Confidence):
         if not len(numbers) or len(self.classes) < 2:
             raise ValueError("margin needs at least one instance and two classes")
         weights, _ = self.engine.top.hypothesis(self.engine)
-        _, table = self.engine.rate(self.fitted(instances), len(instances), weights)
+        _, table = self.engine.rate(self.engine.known_in(self.fitted(instances), False), weights)
         rows = np.arange(len(numbers))
         right = table[rows, numbers].copy()
         table[rows, numbers] = -np.inf
@@ -613,7 +611,7 @@ class Model(Confidence):
         layout: Layout | None = None,
         classes: Sequence[Any] | None = None,
         grow: bool = False,
-    ) -> Instances:
+    ) -> Trials:
         """The instances in these columns and classes, or else the present ones, after the checks that rules need."""
         refuse_others(instances)
         layout, classes = layout or self.layout, self.classes if classes is None else classes

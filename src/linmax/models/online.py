@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from linmax.core.contract import HUGE, KNOWN, Instances
-from linmax.data.arrays import Layout, no_instances
+from linmax.core.contract import HUGE, KNOWN, Trials
+from linmax.data.arrays import Layout, no_trials
 from linmax.data.names import IdWatch, Names, distinct_classes, missing, no_label, refuse_wide
 from linmax.data.normalization import Normalizer
 from linmax.engine.engine import Engine, Settings, settings_of
@@ -519,7 +519,7 @@ class Learner:
         plain = id is None and candidates is None and reject is None
         played = self._at_once(attributes, votes, scores) if plain else None
         if played is not None:
-            number = int(self._engine.judge(played, 1)[0][0])
+            number = int(self._engine.judge(played)[0][0])
             return self.classes[number] if number >= 0 else None
         given = self._read(attributes, votes, scores, candidates)
         if plain and self._from_zero and not given.scores and not self._voted(given.votes):  # who is new has weight 0
@@ -768,7 +768,7 @@ class Learner:
         # Open while the arrays stay where they are (see `_open`).
         self._path: OneTrialPath | None = None
         self._ask = self._teach = refuse
-        self._no_attributes: Instances | None = None
+        self._no_attributes: Trials | None = None
         self._numbered_voters: int | None = None
         many = len(self._voters) > MOST_ASKED
         self._of_votes = bool(self._voters) and not (self._attributes or self._raters or self._choosing or many)
@@ -776,14 +776,14 @@ class Learner:
             self._heard, self._asking = [], Asking()
         self._short = self._short and self._asking.choice is None
 
-    def _of_voters(self, votes: np.ndarray) -> Instances:
+    def _of_voters(self, votes: np.ndarray) -> Trials:
         """An instance of known voters alone, given the places they vote for."""
         none, layout = self._no_attributes, self._engine.layout
         if none is None:
             indptr = np.zeros(2 if layout.sparse else 0, np.int64)
-            none = no_instances(1)._replace(signs=np.ones(layout.voters), indptr=indptr, constant=layout.constant)
+            none = no_trials(1)._replace(signs=np.ones(layout.voters), indptr=indptr, constant=layout.constant)
             self._no_attributes = none
-        return Instances(votes, *none[1:])
+        return Trials(votes, *none[1:])
 
     def _count_numbered(self) -> int:
         """Return how many of the voters, from the first on, are 0, 1, ..."""
@@ -881,7 +881,7 @@ class Learner:
         layout: Layout | None = None,
         columns: Sequence[Mapping[Any, int]] | None = None,
         places: Mapping[Any, int] | None = None,
-    ) -> Instances:
+    ) -> Trials:
         """The arrays of one instance, in columns and classes that there are; others are left out."""
         numbers, voted, rated, _ = given
         layout, places = self._engine.layout if layout is None else layout, self._places if places is None else places
@@ -897,7 +897,7 @@ class Learner:
                     if choice in places:
                         scores[0, raters[name], places[choice]] = value
         known = [(attributes[name], value) for name, value in numbers.items() if name in attributes]
-        return no_instances(1)._replace(
+        return no_trials(1)._replace(
             votes=votes,
             signs=np.ones(layout.voters),
             scores=scores,
@@ -965,7 +965,7 @@ class Learner:
         """Score an instance. New voters, raters and attributes are guests; the state does not change."""
         if given.candidates is None:
             model, engine, instance = self._judging(given)
-            predictions, table = engine.judge(instance, 1)
+            predictions, table = engine.judge(instance)
             names = model.known
             return Judged(names, model, table[:, : len(names)], int(predictions[0]))
         self._start_choosing()
@@ -978,12 +978,12 @@ class Learner:
             layout, guests = self._guests(given)
             engine = model.engine if layout == model.layout else model.engine.hosting(layout)
             places = {place: place for place in range(len(model.classes))}
-            table = engine.judge(self._instances(given, layout, guests, places), 1)[1][:, :count]
+            table = engine.judge(self._instances(given, layout, guests, places))[1][:, :count]
         finally:
             shape[KNOWN] = before
         return Judged(given.candidates, self._model, table, int(best_first(self, table[0])[0]))
 
-    def _judging(self, given: Given) -> tuple[Model, Engine, Instances]:
+    def _judging(self, given: Given) -> tuple[Model, Engine, Trials]:
         """The model that judges an instance, the engine that does it, and the instance in its columns."""
         if self._asking.choice is not None:
             found = self._judged_by_few(given)
@@ -1125,25 +1125,26 @@ class Learner:
                 return False
         return self._widened(attributes, {})
 
-    def _play(self, played: Instances, place: int, served: Hashable = UNSET, weight: float = 1.0) -> tuple[Any, int]:
+    def _play(self, played: Trials, place: int, served: Hashable = UNSET, weight: float = 1.0) -> tuple[Any, int]:
         """Learn one instance, given its label coded as in `Model.play`; return the prediction, and the class learned.
 
         A mistake is counted against what was ``served`` for it, if that was at another time.
         """
         self._alone()
         answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
-        weights, label = np.array([weight]), np.array([place], np.int32)
-        number = int(self._model.play(played, label, served=answers, weights=weights).predictions[0])
+        label = np.array([place], np.int32)
+        played = played._replace(labels=label, weights=np.array([weight]))
+        number = int(self._model.play(played, served=answers).predictions[0])
         return self.classes[number] if number >= 0 else None, int(label[0])
 
-    def _play_known(self, played: Instances, votes: Votes, label: Hashable, weight: float = 1.0) -> Any:
+    def _play_known(self, played: Trials, votes: Votes, label: Hashable, weight: float = 1.0) -> Any:
         """Learn one instance whose names and label are all known."""
         predicted, _ = self._play(played, self._known[label], weight=weight)
         if self._of_votes:
             self._hear(votes, label)
         return predicted
 
-    def _at_once(self, attributes: Attributes, votes: Votes, scores: Scores) -> Instances | None:
+    def _at_once(self, attributes: Attributes, votes: Votes, scores: Scores) -> Trials | None:
         """The arrays of an instance whose names are all known, or None."""
         layout = self._engine.layout
         if (
@@ -1261,7 +1262,7 @@ class Learner:
         check_rows(indptr, len(columns), len(values), size)
         check_places("columns", columns, layout.sparse, "attributes")
         check_places("labels", labels, len(self._known), "known classes")
-        instances = no_instances(size)._replace(
+        instances = no_trials(size)._replace(
             votes=np.full((size, layout.voters), -1, np.int32),
             signs=np.ones(layout.voters),
             scores=np.zeros((size, layout.raters, self._engine.k if layout.raters else 0)),
@@ -1270,9 +1271,8 @@ class Learner:
             values=np.require(values, float, ["C", "W", "A"]),
             constant=layout.constant,
         )
-        places = np.ascontiguousarray(labels, np.int32)
         self._alone()
-        return self._model.play(instances, places).predictions
+        return self._model.play(instances._replace(labels=np.ascontiguousarray(labels, np.int32))).predictions
 
     # -- further answers ----------------------------------------------------------------------------------------------
 
@@ -1632,7 +1632,7 @@ class Learner:
             return True
         return not self._known.keys() >= set(said(given.votes).values())
 
-    def _judged_by_few(self, given: Given) -> tuple[Model, Instances] | None:
+    def _judged_by_few(self, given: Given) -> tuple[Model, Trials] | None:
         """The model of the few that answers this trial, and the instance in its columns."""
         if self._for_all(given):
             return None

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, Instances
-from linmax.data.arrays import cut
+from linmax.core.contract import KNOWN, Trials
+from linmax.data.arrays import cut, repeated
 from linmax.engine.engine import Engine, Outcome
 from linmax.engine.outcome import joined
 from linmax.learners.attributes.pool import HEAVIEST_ROW
@@ -65,7 +65,7 @@ def showings(weights: np.ndarray, first: int = 0) -> np.ndarray:
 
 
 def play_shown(
-    engine: Engine, instances: Instances, labels: np.ndarray, weights: np.ndarray, first: int, scored: int
+    engine: Engine, instances: Trials, labels: np.ndarray, weights: np.ndarray, first: int, scored: int
 ) -> Outcome:
     """Play trials as often as their weights say, each predicted once; the scores are those of the last ``scored``."""
     times = showings(weights, first)
@@ -77,9 +77,9 @@ def play_shown(
     for begin, end in zip([0, *edges.tolist()], [*edges.tolist(), len(labels)], strict=True):
         here, own = cut(instances, begin, end), labels[begin:end]
         if times[begin] == 0:
-            parts.append(_judged(engine, here, end - begin))
+            parts.append(_judged(engine, here))
         elif times[begin] == 1:
-            parts.append(engine.run(here, own, scored=end - begin))
+            parts.append(engine.run(here._replace(labels=own), scored=end - begin))
         else:
             parts += [
                 _several_times(engine, cut(here, t, t + 1), own[t : t + 1], int(times[begin + t]))
@@ -90,26 +90,14 @@ def play_shown(
     return found
 
 
-def _judged(engine: Engine, instances: Instances, size: int) -> Outcome:
-    predictions, table = engine.judge(instances, size)
-    return Outcome(predictions, np.zeros(size, np.uint8), None, table / engine.top.unit(engine))
+def _judged(engine: Engine, trials: Trials) -> Outcome:
+    predictions, table = engine.judge(trials)
+    return Outcome(predictions, np.zeros(trials.size, np.uint8), None, table / engine.top.unit(engine))
 
 
-def _several_times(engine: Engine, instance: Instances, label: np.ndarray, times: int) -> Outcome:
+def _several_times(engine: Engine, instance: Trials, label: np.ndarray, times: int) -> Outcome:
     """Show one instance several times; what it was predicted as is that of the first."""
-    outcome = engine.run(instance, label, scored=1)
-    engine.run(_repeated(instance, times - 1), np.repeat(label, times - 1))
+    instance = instance._replace(labels=label)
+    outcome = engine.run(instance, scored=1)
+    engine.run(repeated(instance, times - 1))
     return outcome
-
-
-def _repeated(instance: Instances, times: int) -> Instances:
-    """One instance as several."""
-    entries = len(instance.values)
-    return instance._replace(
-        votes=np.repeat(instance.votes, times, axis=0),
-        scores=np.repeat(instance.scores, times, axis=0),
-        dense=np.repeat(instance.dense, times, axis=0),
-        indptr=entries * np.arange(times + 1, dtype=np.int64) if instance.indptr.size else instance.indptr,
-        indices=np.tile(instance.indices, times),
-        values=np.tile(instance.values, times),
-    )

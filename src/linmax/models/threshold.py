@@ -31,8 +31,8 @@ from linmax.core.contract import (
     Bytes,
     Labels,
     Played,
+    RunningTrials,
     State,
-    Trials,
     Vector,
 )
 from linmax.core.member import FAILED, RunningRule, present
@@ -51,7 +51,7 @@ __all__ = ["LinearThreshold"]
 
 
 @kernel()
-def support_of(trials: Trials, t: int, index: np.ndarray, x: np.ndarray) -> int:
+def support_of(trials: RunningTrials, t: int, index: np.ndarray, x: np.ndarray) -> int:
     """The attributes of instance t that are not 0: coordinates and values. Coordinate 0 is the constant."""
     count, dense, indptr = 0, trials.dense, trials.indptr
     if trials.constant != 0.0:
@@ -306,8 +306,8 @@ class LinearThreshold:
         predictions, changes, activations = np.zeros(size, np.int32), np.zeros(size, np.uint8), np.zeros(size)
         zero_side = -1 if self.zero_label is not None and self.labels and self.zero_label == self.labels[0] else 1
         theta = 0.0 if self.learner.threshold is None else self.learner.threshold
-        trials = Trials(shape=state.shape, labels=sides, **instances.compiled(())._asdict())
-        member = new_member(Run(self.learner), state, 0, trials, Played(), False, state.shape)
+        trials = RunningTrials(**instances.compiled(())._replace(labels=sides)._asdict(), shape=state.shape)
+        member = new_member(Run(self.learner), state, 0, trials, Played(), False)
         coordinates = state.weights.shape[1]
         Room.of(coordinates, self.learner.everywhere, 0, 1 + coordinates, 0).lend(member)
         failed = learn(member, theta, zero_side, predictions, changes, activations)

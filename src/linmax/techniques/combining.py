@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numba import float64, int64, types
 
-from linmax.core.contract import KNOWN, Indices, Instances, Played, Trials, Vector
+from linmax.core.contract import Indices, Played, RunningTrials, Trials, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.jit.struct import Struct, act, entry
@@ -53,7 +53,7 @@ class Following(Struct):
     row: int = int64  # among what is `played`
     rows: np.ndarray = Indices  # those of the children
     mistakes: np.ndarray = Indices
-    trials: Trials = Trials.numba_type
+    trials: RunningTrials = RunningTrials.numba_type
     played: Played = Played.numba_type
     parts: np.ndarray = Indices  # what predicts each child: a part, its kernel and an argument
     predicts: np.ndarray = Indices
@@ -78,7 +78,7 @@ def follow_best(f: Following, begin: int, end: int) -> int:
             for c in range(tables.shape[2]):
                 tables[row, t - origin, c] = tables[chosen, t - origin, c]
         for i in range(mistakes.size):
-            mistakes[i] += predictions[rows[i], t] != labels[t]
+            mistakes[i] += predictions[rows[i], t] != labels[t] and labels[t] >= 0
         following = least(mistakes)
         after[row, t] = after[rows[following], t]
         changed[row, t] = 1 if following != best else changed[chosen, t]
@@ -125,8 +125,8 @@ class Weighing(Struct):
     squares: np.ndarray = Vector  # the sum of the `spread` of a child's scores over the trials
     count: np.ndarray = Vector  # (1,): how many trials
     weights: np.ndarray = Vector  # working memory
-    shape: np.ndarray = Indices  # a copy of the state's, whose known classes go with the trials
-    trials: Trials = Trials.numba_type
+    shape: np.ndarray = Indices  # that of the state
+    trials: RunningTrials = RunningTrials.numba_type
     played: Played = Played.numba_type
     sums: np.ndarray = Vector  # working memory
 
@@ -143,7 +143,8 @@ def weigh(w: Weighing, begin: int, end: int) -> int:
     origin, sums = w.played.scored, w.sums
     weights_of(how, beta, mistakes, weights)
     for t in range(begin, end):
-        total, known = sums, shape[KNOWN]
+        total, known = sums, w.trials.known[t]
+        learning = w.learning and labels[t] >= 0
         for c in range(total.size):
             total[c] = 0.0
         for i in range(mistakes.size):
@@ -156,17 +157,15 @@ def weigh(w: Weighing, begin: int, end: int) -> int:
             if size > 0.0:
                 for c in range(known):
                     total[c] += weights[i] * scores[rows[i], t - origin, c] / math.sqrt(size)
-            if w.learning:
+            if learning:
                 squares[i] += present
-        predictions[w.row, t] = top_two(total, shape)[0]
+        predictions[w.row, t] = top_two(total, known, shape)[0]
         if t >= origin:
             for c in range(scores.shape[2]):
                 scores[w.row, t - origin, c] = total[c]
         w.played.changed[w.row, t] = 1
-        if w.learning:
+        if learning:
             count[0] += 1.0
-            if labels[t] >= known:  # discovered by this trial
-                shape[KNOWN] = labels[t] + 1
             for i in range(mistakes.size):
                 mistakes[i] += predictions[rows[i], t] != labels[t]
             weights_of(how, beta, mistakes, weights)
@@ -252,8 +251,8 @@ class BestOf(Node):
             which=np.array([turn.which for turn in turns]),
         )
 
-    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.best.judge(engine, instances, size)
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        return self.best.judge(engine, trials)
 
     def single(self, engine: Engine) -> bool:
         return self.best.single(engine)
@@ -295,7 +294,7 @@ class WeightedCombination(Node):
         rows, count = np.array([child.row for child in self.children]), len(self.children)
         w = Weighing(
             how=self.how, beta=self.beta, row=self.row, rows=rows, learning=1, mistakes=self.mistakes,
-            squares=self.squares, count=self.trials, weights=np.zeros(count), shape=bench.shapes[self.row],
+            squares=self.squares, count=self.trials, weights=np.zeros(count), shape=bench.state.shape,
             trials=bench.trials, played=bench.played, sums=np.zeros(0),
         )  # fmt: skip
         return Turn(w, weigh, None)
@@ -303,8 +302,8 @@ class WeightedCombination(Node):
     def begin(self, bench: Bench) -> None:
         bench.turns[self.row].part.sums = np.zeros(bench.classes)
 
-    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        judged = [child.judge(engine, instances, size) for child in self.children]
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        judged, size = [child.judge(engine, trials) for child in self.children], trials.size
         count, none = len(judged), np.zeros((0, 0), np.int32)
         scores = np.array([*(table for _, table in judged), np.zeros((size, engine.k))])
         played = Played(
@@ -314,7 +313,7 @@ class WeightedCombination(Node):
         w = Weighing(
             how=self.how, beta=self.beta, row=count, rows=np.arange(count), mistakes=self.mistakes,
             squares=self.squares, count=self.trials, weights=np.zeros(count), shape=engine.state.shape,
-            trials=engine.bench.trials, played=played, sums=np.zeros(engine.k),
+            trials=RunningTrials(known=trials.known), played=played, sums=np.zeros(engine.k),
         )  # fmt: skip
         weigh(w, 0, size)
         return played.predictions[count], scores[count]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from linmax.core.contract import KNOWN
 from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Leaf, Node, PlayedChunk
@@ -121,12 +120,11 @@ class Exploring(Host):
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
         inner, size = self.inner, len(chunk.seen)
-        inner.state.shape[KNOWN] = chunk.known
         answers, changed = np.zeros(size, np.int32), np.zeros(size, np.uint8)
         scores, t, ahead = np.zeros((size, engine.k)), 0, 1
         while t < size:
             end = min(size, t + ahead)
-            found, table = inner.judge(cut(chunk.instances, chunk.begin + t, chunk.begin + end), end - t)
+            found, table = inner.top.judge(inner, cut(chunk.trials, chunk.begin + t, chunk.begin + end))
             scores[t:end] = table / self.unit(engine)
             stop = self._teach(chunk, t, found, table, answers, changed)
             ahead = min(AHEAD, 2 * ahead) if stop == end and self.steady else max(1, ahead // 2)
@@ -145,7 +143,7 @@ class Exploring(Host):
         """Try and learn the trials from ``first`` on while these predictions and scores hold; returns where it ends."""
         inner = self.inner
         for t, (prediction, row) in enumerate(zip(found.tolist(), table, strict=True), first):
-            known = int(inner.state.shape[KNOWN])
+            known = int(chunk.trials.known[chunk.begin + t])
             answers[t], label = self._label(int(chunk.seen[t]), prediction, row[:known])
             if label < 0:
                 continue
@@ -155,7 +153,7 @@ class Exploring(Host):
             changed[t] = self.taught(chunk, t, label)
             if pool is not None:
                 pool.denied = -1
-            if changed[t] or not self.steady or inner.state.shape[KNOWN] != known:
+            if changed[t] or not self.steady:
                 return t + 1
         return first + len(found)
 

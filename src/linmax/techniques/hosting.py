@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import GAUGE, KNOWN, RAW, SHIFT, Instances
+from linmax.core.contract import GAUGE, RAW, SHIFT, Trials
 from linmax.data.arrays import cut
 from linmax.techniques.node import Chunk, Leaf, Node, overwrite
 
@@ -72,9 +72,8 @@ class Host(Node):
     def grown(self, engine: Engine) -> None:
         self.inner.grow(engine.layout, engine.k)
 
-    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        self.inner.state.shape[KNOWN] = engine.state.shape[KNOWN]
-        return self.inner.judge(instances, size)
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        return self.inner.top.judge(self.inner, trials)
 
     def single(self, engine: Engine) -> bool:
         return self.inner.top.single(self.inner)
@@ -93,8 +92,8 @@ class Host(Node):
 
     def taught(self, chunk: Chunk, t: int, label: int) -> bool:
         """Let the learner inside play trial t of the chunk with this label; whether that changed it."""
-        one = cut(chunk.instances, chunk.begin + t, chunk.begin + t + 1)
-        return bool(self.inner.run(one, np.array([label], chunk.seen.dtype)).changed[0])
+        one = cut(chunk.trials, chunk.begin + t, chunk.begin + t + 1)
+        return bool(self.inner.run(one._replace(labels=np.array([label], np.int32))).changed[0])
 
     def scale(self) -> float:
         """What scores of `judge` are multiplied by to be w.x: of a rule, or of an average, with its true weights.

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import GAUGE, RAW, SHIFT, Instances, Rule
+from linmax.core.contract import GAUGE, RAW, SHIFT, Rule, Trials
+from linmax.data.arrays import cut
 from linmax.util.names import Handed
 
 if TYPE_CHECKING:
@@ -63,11 +64,9 @@ class Turn:
 class Chunk:
     """A stretch of trials, which compiled parts have played."""
 
-    instances: Instances  # all of them; those of the chunk are begin..end
-    labels: np.ndarray
+    trials: Trials  # all of them; those of the chunk are begin..end
     begin: int
     end: int
-    known: int  # classes known before it
     scored: int  # the scores of how many trials, the last ones, are wanted
     bench: Bench
     ran: set[int] = field(default_factory=set)  # the rows of those parts
@@ -75,7 +74,12 @@ class Chunk:
     @property
     def seen(self) -> np.ndarray:
         """The labels of this chunk."""
-        return self.labels[self.begin : self.end]
+        return self.trials.labels[self.begin : self.end]
+
+    @property
+    def own(self) -> Trials:
+        """The trials of this chunk."""
+        return cut(self.trials, self.begin, self.end)
 
 
 @dataclass
@@ -187,20 +191,20 @@ class Node:
         scores = found.tables[self.row, max(0, chunk.begin - found.scored) :] if found.tables.shape[1] else None
         return PlayedChunk(found.predictions[self.row, place], found.changed[self.row, place], scores)
 
-    def play_one(self, engine: Engine, instances: Instances, label: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def play_one(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray] | None:
         """Prediction and scores of one trial, which is learned; None where `play` is to do it.
 
         For a node that has no members below it, without what a chunk costs.
         """
         return None
 
-    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning."""
         raise NotImplementedError
 
-    def watch(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+    def watch(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores of instances without labels; what can be learned without them is learned."""
-        return self.judge(engine, instances, size)
+        return self.judge(engine, trials)
 
     @property
     def deniable(self) -> RunningPool | None:
@@ -291,8 +295,8 @@ class Leaf(Node):
     def asked(self) -> list[int]:
         return [self.row]
 
-    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        predictions, table = engine.judge_output(self.output, instances, size)
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        predictions, table = engine.judge_output(self.output, trials)
         return predictions, table / self._unit(engine) if engine.scored else table
 
     def unit(self, engine: Engine) -> float:

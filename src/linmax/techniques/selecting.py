@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from linmax.core.contract import KNOWN
 from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Node, PlayedChunk
@@ -21,6 +20,7 @@ from linmax.util.checks import positive, whole
 from linmax.util.draws import drawn
 
 if TYPE_CHECKING:
+    from linmax.core.contract import Trials
     from linmax.engine.engine import Engine
 
 __all__ = ["Selected", "Selecting", "selective"]
@@ -79,25 +79,26 @@ class Selecting(Host):
         self.marks[GRANTED] += wanted
         return bool(wanted)
 
-    def _asked(self, seen: np.ndarray, table: np.ndarray) -> int:
+    def _asked(self, trials: Trials, table: np.ndarray) -> int:
         """The first of these trials whose label is learned from, and their number if there is none."""
-        known = int(self.inner.state.shape[KNOWN])
-        chances, first = self.chances(table, known), int(self.marks[DRAWS])
-        for t, (label, chance) in enumerate(zip(seen.tolist(), chances.tolist(), strict=True)):
+        chances, first = np.ones(len(table)), int(self.marks[DRAWS])
+        for known in np.unique(trials.known).tolist():
+            alike = trials.known == known
+            chances[alike] = self.chances(table[alike], known)
+        for t, (label, known, chance) in enumerate(zip(trials.labels, trials.known, chances.tolist(), strict=True)):
             if label >= known or self.marks[GRANTED] or drawn(self.seed, first + t) < chance:
                 return t
-        return len(seen)
+        return trials.size
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
         inner, size = self.inner, len(chunk.seen)
-        inner.state.shape[KNOWN] = chunk.known
         predictions, changed = np.zeros(size, np.int32), np.zeros(size, np.uint8)
         scores, t, ahead = np.zeros((size, engine.k)), 0, 1
         while t < size:
             end = min(size, t + ahead)
-            part = cut(chunk.instances, chunk.begin + t, chunk.begin + end)
-            found, table = inner.judge(part, end - t)
-            quiet = self._asked(chunk.seen[t:end], table)
+            part = cut(chunk.trials, chunk.begin + t, chunk.begin + end)
+            found, table = inner.top.judge(inner, part)
+            quiet = self._asked(part, table)
             last = min(end, t + quiet + 1)
             predictions[t:last], scores[t:last] = found[: last - t], table[: last - t] / self.unit(engine)
             if t + quiet < end:

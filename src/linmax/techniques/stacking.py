@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, Instances
-from linmax.data.arrays import Layout, no_instances
+from linmax.core.contract import Trials
+from linmax.data.arrays import Layout, no_trials
 from linmax.techniques.node import Chunk, Node, PlayedChunk, overwrite, play_children
 from linmax.techniques.technique import LearnerLike, NodeMaker, Technique, as_learner, as_learners
 
@@ -95,9 +95,9 @@ class Stacking(Node):
     def appear(self, fresh: np.ndarray, k: int) -> None:
         self.fusion.grow(self.fusion.layout, k)
 
-    def _shares(self, scores: np.ndarray, known: np.ndarray, learning: bool) -> Instances:
-        """(children, trials, k) scores as instances for the fusion, ``known`` classes at each trial."""
-        size = scores.shape[1]
+    def _shares(self, scores: np.ndarray, trials: Trials, learning: bool) -> Trials:
+        """(children, trials, k) scores of trials as trials for the fusion."""
+        size, known = trials.size, trials.known
         counts = np.arange(scores.shape[2]) < known[:, None]
         number = np.maximum(known, 1)[:, None]
         centred = np.where(counts, scores - np.where(counts, scores, 0.0).sum(axis=2, keepdims=True) / number, 0.0)
@@ -115,18 +115,19 @@ class Stacking(Node):
         largest = np.where(known > 0, exponents.max(axis=2, initial=-np.inf), 0.0)
         shares = np.where(counts, np.exp(exponents - largest[:, :, None]), 0.0)
         shares /= np.maximum(shares.sum(axis=2, keepdims=True), 1.0)
-        return no_instances(size)._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)))
+        columns = {name: getattr(trials, name) for name in ("known", "labels", "weights")}
+        return no_trials(size)._replace(scores=np.ascontiguousarray(shares.transpose(1, 0, 2)), **columns)
 
     def play(self, engine: Engine, chunk: Chunk) -> PlayedChunk:
-        scores = play_children(self, engine, chunk).scores
+        scores, trials = play_children(self, engine, chunk).scores, chunk.own
         assert scores is not None
-        shares = self._shares(scores, np.maximum.accumulate([chunk.known, *chunk.seen[:-1] + 1]), True)
-        table = self.fusion.run(shares, chunk.seen.copy(), scored=len(chunk.seen) if chunk.scored else 0)
+        shares = self._shares(scores, trials, True)
+        table = self.fusion.run(shares, scored=trials.size if chunk.scored else 0)
         return PlayedChunk(table.predictions, np.ones(len(table.predictions), np.uint8), table.scores)
 
-    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
-        scores = np.array([child.judge(engine, instances, size)[1] for child in self.children])
-        return self.fusion.judge(self._shares(scores, np.full(size, engine.state.shape[KNOWN]), False), size)
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        scores = np.array([child.judge(engine, trials)[1] for child in self.children])
+        return self.fusion.top.judge(self.fusion, self._shares(scores, trials, False))
 
 
 def stack(learners: Sequence[LearnerLike], fusion: LearnerLike = "perceptron") -> Stacked:

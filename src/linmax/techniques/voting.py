@@ -18,7 +18,6 @@ from numba import float32, int64, types
 from linmax.core import averages
 from linmax.core.contract import (
     GAUGE,
-    KNOWN,
     LARGEST,
     SHIFT,
     TRIALS,
@@ -26,7 +25,7 @@ from linmax.core.contract import (
     Labels,
     Matrix,
     Played,
-    Trials,
+    RunningTrials,
     Vector,
 )
 from linmax.core.contract import RAW as RAW_AVERAGE
@@ -41,7 +40,7 @@ from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique,
 from linmax.util.checks import counted, one_of
 
 if TYPE_CHECKING:
-    from linmax.core.contract import Instances
+    from linmax.core.contract import Trials
     from linmax.engine.bench import Bench
     from linmax.engine.engine import Engine
 
@@ -92,8 +91,8 @@ class Vote(Struct):
     centres: np.ndarray = Indices
     total: np.ndarray = Vector
     marks: np.ndarray = Indices
-    shape: np.ndarray = Indices  # a copy of the state's, whose known classes go with the trials
-    trials: Trials = Trials.numba_type
+    shape: np.ndarray = Indices  # that of the state
+    trials: RunningTrials = RunningTrials.numba_type
     played: Played = Played.numba_type
     scores: np.ndarray = Vector  # working memory
     spare: np.ndarray = Vector
@@ -181,7 +180,7 @@ def score_current(v: Vote, t: int) -> None:
 
 
 @kernel()
-def length_of(trials: Trials, t: int) -> float:
+def length_of(trials: RunningTrials, t: int) -> float:
     """A bound on the 2-norm of what instance t rates any class."""
     votes, rated, dense, indptr = trials.votes, trials.scores, trials.dense, trials.indptr
     square = trials.constant * trials.constant
@@ -202,25 +201,25 @@ def length_of(trials: Trials, t: int) -> float:
 
 
 @kernel()
-def top_of_vote(v: Vote, t: int, scores: np.ndarray, hypotheses: int) -> int:
-    """The best class of this many hypotheses together; of those tied up to rounding the smallest (or the largest).
+def top_of_vote(v: Vote, t: int, known: int, scores: np.ndarray, hypotheses: int) -> int:
+    """The best known class of this many hypotheses together; of those tied up to rounding the smallest (or largest).
 
     A hypothesis of norm 1 gives no score beyond the instance's length; those of raw weights are compared with the
     scores themselves.
     """
     shape = v.shape
-    first = top_two(scores, shape)[0]
+    first = top_two(scores, known, shape)[0]
     if first < 0:
         return first
     size = 0.0
     if v.scale == RAW:
-        for j in range(shape[KNOWN]):
+        for j in range(known):
             size = max(size, abs(scores[j]))
     else:
         size = hypotheses * length_of(v.trials, t)
     least = scores[first] - TIED * size
-    for place in range(shape[KNOWN]):
-        j = shape[KNOWN] - 1 - place if shape[LARGEST] else place
+    for place in range(known):
+        j = known - 1 - place if shape[LARGEST] else place
         if scores[j] >= least:
             return j
     return first
@@ -246,7 +245,8 @@ def count_right(v: Vote, begin: int, end: int, weights: np.ndarray) -> int:
                 right -= 1
             else:
                 score(trials, t, weights, scores)
-                right -= top_of_vote(v, t, scores, 1) != trials.labels[t]
+                known = max(trials.known[t], trials.labels[t] + 1)
+                right -= top_of_vote(v, t, known, scores, 1) != trials.labels[t]
             bits &= bits - 1
     return right
 
@@ -289,7 +289,7 @@ def add_votes(v: Vote, t: int) -> int:
     score(v.trials, t, v.total, scores)
     for c in range(scores.size):
         scores[c] += current[c]
-    return top_of_vote(v, t, scores, v.marks[SIZE] + 1)
+    return top_of_vote(v, t, v.trials.known[t], scores, v.marks[SIZE] + 1)
 
 
 @kernel(TURN)
@@ -314,8 +314,8 @@ def play_vote(v: Vote, t: int, _: int) -> int:
     if place >= 0:
         for c in range(tables.shape[2]):
             tables[v.row, place, c] = scores[c] / (marks[SIZE] + 1.0) if trusted else v.current[c]
-    if label >= v.shape[KNOWN]:  # discovered by this trial
-        v.shape[KNOWN] = label + 1
+    if label < 0:
+        return -1
     marks[VOTING] += voted != label
     marks[BASIC] += basic != label
     marks[TAU] += 1
@@ -366,7 +366,7 @@ def predict_vote(v: Vote, t: int, _: int) -> int:
 def decide_votes(v: Vote, hypotheses: int, predictions: np.ndarray, table: np.ndarray) -> None:
     """`top_of_vote` of every row of a table of scores."""
     for t in range(predictions.size):
-        predictions[t] = top_of_vote(v, t, table[t], hypotheses)
+        predictions[t] = top_of_vote(v, t, v.trials.known[t], table[t], hypotheses)
 
 
 @dataclass(frozen=True)
@@ -437,7 +437,7 @@ class Voting(Node):
     def part(self, bench: Bench) -> Turn:
         v = Vote(
             widest=self.voted.w, recent=self.voted.r, scale=self.scale, row=self.row, child=self.children[0].row,
-            members=bench.addresses, trials=bench.trials, played=bench.played, shape=bench.shapes[self.row],
+            members=bench.addresses, trials=bench.trials, played=bench.played, shape=bench.state.shape,
             candidate=np.zeros(len(self.ballot.total)), **self.ballot._asdict(),
         )  # fmt: skip
         return Turn(v, play_vote, predict_vote, look)
@@ -485,14 +485,14 @@ class Voting(Node):
         weights = weights / largest  # whose squares a float can hold
         return np.asarray(weights / np.linalg.norm(weights, 1 if self.voted.scale == "l1" else 2))
 
-    def judge(self, engine: Engine, instances: Instances, size: int) -> tuple[np.ndarray, np.ndarray]:
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         if self.trusted:
             hypotheses = int(self.ballot.marks[SIZE]) + 1
-            predictions, table = engine.rate(instances, size, self.ballot.total + self._current(engine))
+            predictions, table = engine.rate(trials, self.ballot.total + self._current(engine))
             decide_votes(engine.bench.turns[self.row].part, hypotheses, predictions, table)
             return predictions, table / hypotheses
-        predictions, table = self.children[0].judge(engine, instances, size)
-        return predictions, engine.rate(instances, size, self._current(engine))[1] if engine.scored else table
+        predictions, table = self.children[0].judge(engine, trials)
+        return predictions, engine.rate(trials, self._current(engine))[1] if engine.scored else table
 
 
 def vote(learner: LearnerLike, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l2") -> Voted:
@@ -509,7 +509,7 @@ def vote(learner: LearnerLike, h: int = 20, w: int = 100, r: int = 100, d: int =
     r
         Recent instances on which "better" is judged.
     d
-        Trials before a restart is considered; doubled at each restart.
+        RunningTrials before a restart is considered; doubled at each restart.
     scale
         What a hypothesis is divided by before it votes: "l2" or "l1" norm, or nothing ("raw").
 

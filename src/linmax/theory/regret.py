@@ -65,13 +65,13 @@ def losses_of(model: Model, instances: Experts, labels: Sequence[Any] | np.ndarr
     if (inverse < 0).any() or known < len(model.classes):
         raise ValueError("regret needs a label at every trial and all classes known from the start; see discover=")
     places = np.array([model.classes.index(name) for name in distinct], np.int32)[inverse]
-    played, pool = model.fitted(instances), votes_of(model)
+    played, pool = model.fitted(instances)._replace(labels=places), votes_of(model)
     working = pool.mixture > 0.0
     first, mixture, members = pool.mixture[working], [], []
     for t, label in enumerate(places.tolist()):
         running = votes_of(model)
         weights, guesses = running.mixture[working].copy(), running.guesses[working].copy()
-        model.engine.run(cut(played, t, t + 1), places[t : t + 1].copy())
+        model.engine.run(cut(played, t, t + 1))
         guess = guesses[:, 0] / guesses.sum(axis=1)
         given = (1.0 - guess) * running.shares[working, label] + guess / known
         members.append(-np.log(given))

@@ -173,15 +173,14 @@ def play_dense(
     rows: np.ndarray,
     met: np.ndarray,
     constant: float,
+    counts: np.ndarray,
     labels: np.ndarray,
     weights: np.ndarray,
-    begin: int,
-    known: int,
     learn: bool,
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Score all rows by the three members, and let them learn; their labels begin at ``begin``."""
+    """Score all rows by the three members, and let them learn; ``counts`` are the known classes."""
     cells, stats, trials, x, scores, one = m.cells, m.stats, m.trials, m.x, m.scores, np.float32(constant)
     for f in range(rows.shape[1] + 1, x.size):
         x[f] = 0.0
@@ -192,14 +191,14 @@ def play_dense(
             x[f + 1] = standardise(rows[t, f], stats[f], learn) * shrink
         score_dense(x, one, cells, scores)
         past = np.float32(trials[0] + 1.0)
-        for c in range(known):
+        for c in range(counts[t]):
             votes[t, member, c] = scores[TRACK, c]
             votes[t, member + 1, c] = scores[FIRM, c]
             votes[t, member + 2, c] = scores[QUICK, c] - scores[PAST, c] / past
         if learn:
             trials[0] += 1.0
-            label = labels[begin + t]
-            known = max(known, label + 1)
+            label = labels[t]
+            known = max(counts[t], label + 1)
             learn_dense(x, one, label, known, trials[0], weights[t], cells, scores)
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import boolean, float32, float64, int64
 
-from linmax.core.contract import Indices, Instances, Labels, Matrix, Vector
+from linmax.core.contract import Indices, Labels, Matrix, Trials, Vector
 from linmax.jit.compiling import kernel
 from linmax.learners.base import LearnerState, Mixture, Placement, Spot, spot_of
 
@@ -23,7 +23,6 @@ __all__ = [
     "SingleCube",
     "SingleMatrix",
     "Task",
-    "WeightedLabels",
     "best_rival",
     "moments_of",
     "renamed",
@@ -38,33 +37,17 @@ SingleCube = float32[:, :, ::1]
 
 
 # Arguments of the kernels over dense attributes, after the struct of their group: rows, attributes met at each, the
-# constant, labels, weights, the place of the first label, known classes, whether to learn, votes, the place among them.
-ROWS_PLAYED = Matrix, Indices, float64, Labels, Vector, int64, int64, boolean, SingleCube, int64
-
-
-class WeightedLabels(NamedTuple):
-    """Labels, some of them perhaps `DENIED`, and how much each counts."""
-
-    labels: np.ndarray
-    weights: np.ndarray
-
-    def part(self, begin: int, end: int) -> WeightedLabels:
-        """Return those of trials begin..end."""
-        return WeightedLabels(self.labels[begin:end], self.weights[begin:end])
+# constant, known classes, labels and weights of each, whether to learn, votes, the place of the first member in them.
+ROWS_PLAYED = Matrix, Indices, float64, Indices, Labels, Vector, boolean, SingleCube, int64
 
 
 class Task(NamedTuple):
     """Trials for the members."""
 
-    known: int  # classes before them
-    instances: Instances  # for sparse attributes: trials begin..end of these
-    labels: np.ndarray
-    begin: int
-    end: int
+    trials: Trials  # with the attributes that are taken for words
     learn: bool
-    rows: np.ndarray  # dense attributes of just these trials
+    rows: np.ndarray  # dense attributes
     met: np.ndarray  # how many dense attributes had been met at each of them
-    weights: np.ndarray  # how much each of them counts
 
 
 class Group(LearnerState):
@@ -103,9 +86,10 @@ class Group(LearnerState):
         rows = task.rows
         if rows.shape[1] < self.columns:
             rows = np.concatenate([rows, np.zeros((len(rows), self.columns - rows.shape[1]))], axis=1)
+        trials = task.trials
         self.kernel(
-            self.at_work(task.learn), rows, task.met, task.instances.constant, task.labels, task.weights, task.begin,
-            task.known, task.learn, votes, place,
+            self.at_work(task.learn), rows, task.met, trials.constant, trials.known, trials.labels, trials.weights,
+            task.learn, votes, place,
         )  # fmt: skip
 
     def at_work(self, learn: bool) -> Any:

@@ -118,25 +118,24 @@ def play_nearest(
     rows: np.ndarray,
     met: np.ndarray,
     constant: float,
+    counts: np.ndarray,
     labels: np.ndarray,
     weights: np.ndarray,
-    begin: int,
-    known: int,
     learn: bool,
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Score all rows, and learn; their labels begin at ``begin``."""
+    """Score all rows, and learn; ``counts`` are the known classes."""
     stats, memory, classes, places, distances, scores = m.stats, m.memory, m.classes, m.places, m.distances, m.scores
     near = NEARNESS * rows.shape[1]
     for t in range(rows.shape[0]):
         least = measure(rows[t], stats, memory, places[USED], distances, learn)
         speak(distances, classes, places[USED], least, near, scores)
-        for c in range(known):
+        for c in range(counts[t]):
             votes[t, member, c] = scores[c]
         if learn:
-            label = labels[begin + t]
-            known = max(known, label + 1)
+            label = labels[t]
+            known = max(counts[t], label + 1)
             kept = weights[t] >= 1.0 or stats.shape[0] == 0 or (stats[0, 0] * GOLDEN) % 1.0 < weights[t]
             if label < 0:
                 other = best_rival(scores, DENIED - label, known)

@@ -224,24 +224,23 @@ def play_pairs(
     rows: np.ndarray,
     met: np.ndarray,
     constant: float,
+    counts: np.ndarray,
     labels: np.ndarray,
     weights: np.ndarray,
-    begin: int,
-    known: int,
     learn: bool,
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Score all rows, and learn; their labels begin at ``begin``."""
+    """Score all rows, and learn; ``counts`` are the known classes."""
     cells, places, scores, edges, trials = m.cells, m.rows, m.scores, m.edges, m.trials
     for t in range(rows.shape[0]):
         many = features_of(rows[t], edges, m.silent, m.rank, cells, m.index, m.keys, m.literals, places, learn)
         score_pairs(cells, places, many, scores)
-        for c in range(known):
+        for c in range(counts[t]):
             votes[t, member, c] = scores[MEAN, c]
         if learn:
-            label = labels[begin + t]
-            known = max(known, label + 1)
+            label = labels[t]
+            known = max(counts[t], label + 1)
             learn_pairs(cells, places, many, label, known, weights[t], scores, m.steps)
             follow_values(rows[t], edges, m.levels, int(trials[0]))
             trials[0] += 1.0

@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from linmax.core.contract import KNOWN, Instances
+from linmax.core.contract import Trials
 from linmax.data.arrays import Layout, cut
 from linmax.learners.attributes.linear import DenseMembers
-from linmax.learners.attributes.member import DENIED, Group, Task, WeightedLabels
+from linmax.learners.attributes.member import DENIED, Group, Task
 from linmax.learners.attributes.nearest import NearestRows
 from linmax.learners.attributes.pairs import MOST_BINS, PairMembers
 from linmax.learners.attributes.stacker import MemberFusion
@@ -272,7 +272,7 @@ class RunningPool(Running):
             raise ValueError(f"the pool has no members called {name!r}; there are {', '.join(self.registry)}")
         return self.registry[name]()
 
-    def _fit(self, words: Instances, columns: int, k: int) -> None:
+    def _fit(self, words: Trials, columns: int, k: int) -> None:
         """Let groups join for the attributes that these instances are the first to have, and make room."""
         for name in self.registry:
             group = self.groups.get(name) or self.make(name)
@@ -285,87 +285,77 @@ class RunningPool(Running):
         self.groups[name] = group
         self.fusion.join(len(group.members))
 
-    def _make_room(self, words: Instances, columns: int, k: int) -> None:
+    def _make_room(self, words: Trials, columns: int, k: int) -> None:
         sparse = int(words.indices.max(initial=-1)) + 1 if words.indptr.size else 0
         for group in self.groups.values():
             group.fit(sparse if group.sparse else columns, width_of(k))
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def chunks(
-        self,
-        shape: np.ndarray,
-        instances: Instances,
-        labels: np.ndarray,
-        begin: int,
-        end: int,
-        k: int,
-        weights: np.ndarray | None = None,
-    ) -> Iterator[FusedTrials]:
-        """Predict and learn trials begin..end, CHUNK at a time; each counts 1, or what its weight is."""
-        if not instances.indptr.size and not instances.dense.shape[1]:
+    def chunks(self, shape: np.ndarray, trials: Trials, k: int) -> Iterator[FusedTrials]:
+        """Predict and learn trials, CHUNK at a time."""
+        if not trials.indptr.size and not trials.dense.shape[1]:
             raise ValueError(
                 "this learner needs attributes, and these instances have none; use 'votes', 'auto' or a rule"
             )
-        if self.kinds.begin(instances):
+        if self.kinds.begin(trials):
             self._meet_both(shape, k)
         if self.denied >= 0:
-            labels = labels.copy()
-            labels[begin] = DENIED - self.denied
+            trials = trials._replace(labels=np.append(np.int32(DENIED - self.denied), trials.labels[1:]))
         else:
-            self.at_large.keep(instances, labels, begin, end)
-        given = WeightedLabels(labels, np.ones(len(labels)) if weights is None else np.minimum(weights, HEAVIEST_ROW))
-        behind = False  # whether the members have yet to learn the trials kept
+            self.at_large.keep(trials)
+        trials = trials._replace(weights=np.minimum(trials.weights, HEAVIEST_ROW))
+        begin, end, behind = 0, trials.size, False  # whether the members have yet to learn the trials kept
         while begin < end and self.first.open:
             last = min(end, begin + self.first.until)
-            part = cut(instances, begin, last)
-            here = given.part(begin, last)
-            idle = bool(shape[KNOWN] < 2) and (behind or (self.first.size == 0 and begin + 1 < end))
+            part = cut(trials, begin, last)
+            idle = bool(part.known[0] < 2) and (behind or (self.first.size == 0 and begin + 1 < end))
             if behind and not idle:
                 self._again(shape, k, False)
-            self.first.keep(shape, part, *here)
-            played = self._agreed(shape, part, here, k) if idle else self._played(shape, part, here, 0, last - begin, k)
+            self.first.keep(part)
+            played = self._agreed(shape, part, k) if idle else self._played(shape, part, k)
             for fused in played:
                 yield fused._replace(begin=begin + fused.begin, end=begin + fused.end)
             behind = self._look(shape, k, idle) if self.first.due else idle
             begin = last
         if begin < end:
-            yield from self._played(shape, instances, given, begin, end, k)
+            for fused in self._played(shape, cut(trials, begin, end), k):
+                yield fused._replace(begin=begin + fused.begin, end=begin + fused.end)
 
-    def foresee(self, instances: Instances, labels: np.ndarray, k: int) -> None:
+    def foresee(self, trials: Trials, k: int) -> None:
         """Decide by some of the trials to come, where they are known, what the first trials decide otherwise.
 
         It has learned nothing yet, and learns nothing from them here.
         """
-        size = len(labels)
+        size = trials.size
         if size < STUDIES[0]:
             return
-        self.kinds.begin(instances)
-        self.kinds.meet(instances, 0, size, True)
-        self.kinds.decide(instances)
-        self._fit(self.kinds.words(instances), self._columns(instances), k)
+        self.kinds.begin(trials)
+        self.kinds.meet(trials, True)
+        self.kinds.decide(trials)
+        self._fit(self.kinds.words(trials), self._columns(trials), k)
         for group in self.groups.values():
-            group.study(self.kinds.rows(instances, 0, size), labels)
+            group.study(self.kinds.rows(trials), trials.labels)
         self.first.close()
         self.kinds.settle()
 
-    def _agreed(self, shape: np.ndarray, instances: Instances, given: WeightedLabels, k: int) -> Iterator[FusedTrials]:
+    def _agreed(self, shape: np.ndarray, trials: Trials, k: int) -> Iterator[FusedTrials]:
         """One of the first two trials, with at most one class known before it: all members agree, and are not asked.
 
         They learn it when the second has been looked at. Then those for words are never needed where all are numbers.
         """
-        self.kinds.meet(instances, 0, 1, True)
-        self._fit(self.kinds.words(instances), self._columns(instances), k)
+        self.kinds.meet(trials, True)
+        self._fit(self.kinds.words(trials), self._columns(trials), k)
         votes = np.zeros((1, len(self.fusion.weights), width_of(k)), np.float32)
-        yield FusedTrials(0, 1, *self.fusion.fuse(votes, *given, shape, True, k), votes)
+        yield FusedTrials(0, 1, *self.fusion.fuse(votes, trials, shape, True, k), votes)
 
     def _look(self, shape: np.ndarray, k: int, behind: bool) -> bool:
         """Look at the trials kept; if that changes anything, or there are two and the members are behind, learn them.
 
         Returns whether the members are still behind.
         """
-        size, changed = self.first.size, self.kinds.decide(self.first.instances)
-        studied = size >= STUDIES[0] and self._columns(self.first.instances) > 0
+        size, changed = self.first.size, self.kinds.decide(self.first.trials)
+        studied = size >= STUDIES[0] and self._columns(self.first.trials) > 0
         due = size in STUDIES and any(make().studies for make in self.registry.values())
         again = changed or (behind and size > 1) or (studied and due)
         if again:
@@ -379,10 +369,7 @@ class RunningPool(Running):
         """Learn the trials kept from the beginning."""
         self._begin()
         self.kinds.again()
-        shape = shape.copy()
-        shape[KNOWN] = self.first.known
-        kept, given = self.first.instances, WeightedLabels(self.first.labels, self.first.weights)
-        for _ in self._played(shape, kept, given, 0, len(given.labels), k, study):
+        for _ in self._played(shape, self.first.trials, k, study):
             pass
 
     def _meet_both(self, shape: np.ndarray, k: int) -> None:
@@ -396,75 +383,62 @@ class RunningPool(Running):
             )
         self._again(shape, k, self.first.size >= STUDIES[0])
 
-    def _columns(self, instances: Instances) -> int:
+    def _columns(self, trials: Trials) -> int:
         """Dense attributes that the groups have."""
         if self.kinds.kind == MIXED:
-            return instances.dense.shape[1]
+            return trials.dense.shape[1]
         return self.kinds.width if self.kinds.kind == DENSE else 0
 
-    def _played(
-        self,
-        shape: np.ndarray,
-        instances: Instances,
-        given: WeightedLabels,
-        begin: int,
-        end: int,
-        k: int,
-        study: bool = False,
-    ) -> Iterator[FusedTrials]:
+    def _played(self, shape: np.ndarray, trials: Trials, k: int, study: bool = False) -> Iterator[FusedTrials]:
         """Trials that no decision falls into."""
-        met = self.kinds.meet(instances, begin, end, self.first.open)
-        words, columns = self.kinds.words(instances), self._columns(instances)
+        met = self.kinds.meet(trials, self.first.open)
+        words, columns = self.kinds.words(trials), self._columns(trials)
         if self.kinds.kind != DENSE:
             met[:] = columns
         self._fit(words, columns, k)
-        if not words.indptr.size:
-            words = words._replace(indptr=np.zeros(len(instances.dense) + 1, np.int64))
+        words = self._with_rows(words)
         if study:
             for group in self.groups.values():
-                group.study(self.kinds.rows(instances, begin, end), given.labels[begin:end])
-        for first in range(begin, end, CHUNK):
-            last = min(end, first + CHUNK)
-            here, rows = slice(first - begin, last - begin), self.kinds.rows(instances, first, last)
-            task = Task(
-                int(shape[KNOWN]), words, given.labels, first, last, True, rows, met[here], given.weights[first:last]
-            )
+                group.study(self.kinds.rows(trials), trials.labels)
+        for first in range(0, trials.size, CHUNK):
+            last = min(trials.size, first + CHUNK)
+            part = cut(trials, first, last)
+            task = Task(cut(words, first, last), True, self.kinds.rows(part), met[first:last])
             votes = self._votes(task, k)
-            predictions, table = self.fusion.fuse(votes, given.labels[first:last], task.weights, shape, True, k)
-            yield FusedTrials(first, last, predictions, table, votes)
+            yield FusedTrials(first, last, *self.fusion.fuse(votes, part, shape, True, k), votes)
 
-    def judged(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> FusedTrials:
+    def judged(self, shape: np.ndarray, trials: Trials, k: int) -> FusedTrials:
         """Predictions, scores and votes without learning. Attributes not met before leave nothing behind."""
-        known = int(shape[KNOWN])
+        size = trials.size
         if not self.groups:
-            predictions = silent(shape, np.full(size, known))
+            predictions = silent(shape, trials.known)
             return FusedTrials(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
         if not self.at_large.long_runs:
-            return self._judged(shape, instances, size, k, self.fusion)
+            return self._judged(shape, trials, k, self.fusion)
         other = pool_at_large(self, shape, k)
         if other is not None:
-            return other.pool.judged(shape, instances, size, k)
-        return self._judged(shape, instances, size, k, fusion_at_large(self, shape, k))
+            return other.pool.judged(shape, trials, k)
+        return self._judged(shape, trials, k, fusion_at_large(self, shape, k))
 
-    def _judged(self, shape: np.ndarray, instances: Instances, size: int, k: int, fusion: MemberFusion) -> FusedTrials:
-        task, votes = self.scores_of(shape, instances, size, k)
-        shape[KNOWN] = task.known
-        predictions, table = fusion.fuse(votes, task.labels, task.weights, shape, False, k)
-        return FusedTrials(0, size, predictions, table, votes)
+    def _judged(self, shape: np.ndarray, trials: Trials, k: int, fusion: MemberFusion) -> FusedTrials:
+        votes = self.scores_of(trials, k)
+        return FusedTrials(0, trials.size, *fusion.fuse(votes, trials, shape, False, k), votes)
 
-    def scores_of(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[Task, np.ndarray]:
+    def scores_of(self, trials: Trials, k: int) -> np.ndarray:
         """The members' scores, without learning."""
         marks = [(group, group.mark()) for group in self.groups.values()]
-        words, rows = self.kinds.words(instances), self.kinds.rows(instances, 0, size)
-        if not words.indptr.size:
-            words = words._replace(indptr=np.zeros(size + 1, np.int64))
+        words, rows = self._with_rows(self.kinds.words(trials)), self.kinds.rows(trials)
         self._make_room(words, rows.shape[1], k)
-        met = np.full(size, self.kinds.width if self.kinds.kind == DENSE else rows.shape[1])
-        task = Task(int(shape[KNOWN]), words, np.zeros(0, np.int32), 0, size, False, rows, met, np.zeros(0))
-        votes = self._votes(task, k)
+        met = np.full(trials.size, self.kinds.width if self.kinds.kind == DENSE else rows.shape[1])
+        votes = self._votes(Task(words, False, rows, met), k)
         for group, mark in marks:
             group.rewind(mark)
-        return task, votes
+        return votes
+
+    @staticmethod
+    def _with_rows(words: Trials) -> Trials:
+        """Return trials that have rows of words, which may be empty."""
+        return words if words.indptr.size else words._replace(indptr=np.zeros(words.size + 1, np.int64))
 
     def placed(self) -> Iterator[tuple[int, str, Group]]:
         """Each group, after the place of its first member."""
@@ -475,29 +449,19 @@ class RunningPool(Running):
 
     def _votes(self, task: Task, k: int) -> np.ndarray:
         """Return the members' scores, (trials, members, classes), made before they learn each trial."""
-        votes = np.zeros((task.end - task.begin, len(self.fusion.weights), width_of(k)), np.float32)
+        votes = np.zeros((task.trials.size, len(self.fusion.weights), width_of(k)), np.float32)
         for place, _, group in self.placed():
             group.play(task, votes, place)
         return votes
 
-    def play(
-        self,
-        shape: np.ndarray,
-        instances: Instances,
-        labels: np.ndarray,
-        begin: int,
-        end: int,
-        k: int,
-        weights: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        for first, last, classes, scores, _ in self.chunks(shape, instances, labels, begin, end, k, weights):
-            place = slice(first - begin, last - begin)
-            predictions[place], table[place] = classes, scores
+    def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        for first, last, classes, scores, _ in self.chunks(shape, trials, k):
+            predictions[first:last], table[first:last] = classes, scores
         return predictions, table
 
-    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        found = self.judged(shape, instances, size, k)
+    def judge(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
+        found = self.judged(shape, trials, k)
         return found.predictions, found.table
 
     # -- looking at it, and mixing --------------------------------------------------------------------------------

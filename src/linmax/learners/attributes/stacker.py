@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import boolean, float32, int32, types
 
-from linmax.core.contract import KNOWN, Indices, Labels, Matrix, Vector
+from linmax.core.contract import Indices, Labels, Matrix, Trials, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import DENIED
@@ -113,14 +113,15 @@ FIELDS = {
 
 @kernel(
     types.void(
-        struct_of(FIELDS).numba_type, float32[:, :, ::1], int32[:, :, ::1], Labels, Vector, Indices, boolean, Labels,
-        Matrix,
+        struct_of(FIELDS).numba_type, float32[:, :, ::1], int32[:, :, ::1], Indices, Labels, Vector, Indices, boolean,
+        Labels, Matrix,
     )
 )  # fmt: skip
 def fuse(
     m: Any,
     votes: np.ndarray,
     bits: np.ndarray,
+    counts: np.ndarray,
     labels: np.ndarray,
     importances: np.ndarray,
     shape: np.ndarray,
@@ -139,7 +140,7 @@ def fuse(
     )
     matrix, squares, z, along = m.matrix, m.squares, m.vectors[0], m.vectors[1]
     for t in range(predictions.size):
-        known = shape[KNOWN]
+        known = counts[t]
         for i in range(members):
             to_votes(votes[t, i], bits[t, i], known, squares, i, trials[0], learn)
         for c in range(k):
@@ -147,7 +148,7 @@ def fuse(
         for i in range(members):
             for c in range(known):
                 table[t, c] += weights[i] * votes[t, i, c]
-        first, second = top_two(table[t], shape)
+        first, second = top_two(table[t], known, shape)
         predictions[t] = first
         if not learn:
             continue
@@ -161,7 +162,6 @@ def fuse(
                 for i in range(members):
                     weights[i] = max(weights[i], 0.0)
         elif label >= known:
-            shape[KNOWN] = label + 1
             if first >= 0:
                 learn_weights(votes[t], label, first, importances[t], weights, matrix, z, along)
         elif second >= 0:
@@ -207,10 +207,10 @@ class MemberFusion(LearnerState):
         np.maximum(self.squares, 0.0, out=self.squares)
 
     def fuse(
-        self, votes: np.ndarray, labels: np.ndarray, importances: np.ndarray, shape: np.ndarray, learn: bool, k: int
+        self, votes: np.ndarray, trials: Trials, shape: np.ndarray, learn: bool, k: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Make votes of the members' scores, in place, and fuse them: predictions and scores."""
-        predictions, table = np.zeros(len(votes), np.int32), np.zeros((len(votes), k))
-        light, m = np.minimum(importances, HEAVIEST_TRIAL), self.struct if learn else self.reader()
-        fuse(m, votes, votes.view(np.int32), labels, light, shape, learn, predictions, table)
+        """Make votes of the members' scores of trials, in place, and fuse them: predictions and scores."""
+        predictions, table, bits = np.zeros(len(votes), np.int32), np.zeros((len(votes), k)), votes.view(np.int32)
+        light, m = np.minimum(trials.weights, HEAVIEST_TRIAL), self.struct if learn else self.reader()
+        fuse(m, votes, bits, trials.known, trials.labels, light, shape, learn, predictions, table)
         return predictions, table

@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import boolean, int64, types
+from numba import boolean, types
 
-from linmax.core.contract import KNOWN, Indices, Instances, InstancesT, Matrix
-from linmax.data.arrays import Layout, attributes_of, cut, no_instances, widen
+from linmax.core.contract import KNOWN, Indices, Matrix, Trials, TrialsT
+from linmax.data.arrays import Layout, attributes_of, cut, no_trials, widen
 from linmax.data.scaling import MOST_NUMERIC, are_numbers
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import renamed
@@ -62,22 +62,22 @@ FIELDS = {
 KindsT = struct_of(FIELDS).numba_type
 
 
-@kernel(types.void(KindsT, InstancesT, int64, boolean, Indices))
-def meet(kinds: Any, instances: Instances, begin: int, count: bool, met: np.ndarray) -> None:
+@kernel(types.void(KindsT, TrialsT, boolean, Indices))
+def meet(kinds: Any, trials: Trials, count: bool, met: np.ndarray) -> None:
     """Number the attributes in the order in which they are met, not 0 in some trial; and count what is not 0."""
-    dense, indptr, counts = instances.dense, instances.indptr, kinds.counts
+    dense, indptr, counts = trials.dense, trials.indptr, kinds.counts
     dense_places, sparse_places = kinds.dense_places, kinds.sparse_places
     for t in range(met.size):
         for f in range(dense.shape[1]):
-            if dense[begin + t, f] != 0.0:
+            if dense[t, f] != 0.0:
                 if dense_places[f] < 0:
                     dense_places[f] = counts[0]
                     counts[0] += 1
                 counts[1] += count
         if indptr.size:
-            for j in range(indptr[begin + t], indptr[begin + t + 1]):
-                if instances.values[j] != 0.0:
-                    column = instances.indices[j]
+            for j in range(indptr[t], indptr[t + 1]):
+                if trials.values[j] != 0.0:
+                    column = trials.indices[j]
                     if sparse_places[column] < 0:
                         sparse_places[column] = counts[0]
                         counts[0] += 1
@@ -85,20 +85,20 @@ def meet(kinds: Any, instances: Instances, begin: int, count: bool, met: np.ndar
         met[t] = counts[0]
 
 
-@kernel(types.void(KindsT, InstancesT, int64, Matrix))
-def gather(kinds: Any, instances: Instances, begin: int, rows: np.ndarray) -> None:
+@kernel(types.void(KindsT, TrialsT, Matrix))
+def gather(kinds: Any, trials: Trials, rows: np.ndarray) -> None:
     """Write rows of the attributes met, in their order, without those that were not met or have no column."""
-    dense, indptr = instances.dense, instances.indptr
+    dense, indptr = trials.dense, trials.indptr
     dense_places, sparse_places = kinds.dense_places, kinds.sparse_places
     for t in range(rows.shape[0]):
         for f in range(min(dense_places.size, dense.shape[1])):
             if 0 <= dense_places[f] < rows.shape[1]:
-                rows[t, dense_places[f]] = dense[begin + t, f]
+                rows[t, dense_places[f]] = dense[t, f]
         if indptr.size:
-            for j in range(indptr[begin + t], indptr[begin + t + 1]):
-                column = instances.indices[j]
+            for j in range(indptr[t], indptr[t + 1]):
+                column = trials.indices[j]
                 if column < sparse_places.size and 0 <= sparse_places[column] < rows.shape[1]:
-                    rows[t, sparse_places[column]] += instances.values[j]
+                    rows[t, sparse_places[column]] += trials.values[j]
 
 
 class Kinds(LearnerState):
@@ -129,44 +129,44 @@ class Kinds(LearnerState):
         """The same, as it was when it was last decided."""
         return float(self.counts[6]) / MILLION
 
-    def decide(self, instances: Instances) -> bool:
+    def decide(self, trials: Trials) -> bool:
         """Decide from what was met so far; whether that is something new."""
         kind = self.fixed
         if kind == UNDECIDED:
-            met, there, trials = (int(count) for count in self.counts[:3])
-            kind = DENSE if are_numbers(there, trials, met) else SPARSE
+            met, there, size = (int(count) for count in self.counts[:3])
+            kind = DENSE if are_numbers(there, size, met) else SPARSE
             self.counts[6] = int(MILLION * self.share)
-        if kind == SPARSE and instances.indptr.size and instances.dense.shape[1]:
+        if kind == SPARSE and trials.indptr.size and trials.dense.shape[1]:
             kind = MIXED  # columns of numbers beside words: as they came
         changed = kind != self.kind
         self.counts[3] = kind
         return changed
 
-    def begin(self, instances: Instances) -> bool:
+    def begin(self, trials: Trials) -> bool:
         """Decide before the first trial; later, whether the other array of attributes comes for the first time."""
-        both = bool(instances.indptr.size and instances.dense.shape[1])
+        both = bool(trials.indptr.size and trials.dense.shape[1])
         if self.kind == UNDECIDED:
             self.counts[3] = SPARSE
-            self.decide(instances)
+            self.decide(trials)
         elif self.kind == SPARSE and both:
             self.counts[3] = MIXED
             return True
-        if self.kind == SPARSE and not instances.indptr.size:
+        if self.kind == SPARSE and not trials.indptr.size:
             self.counts[5] = 1
         return False
 
-    def fit(self, instances: Instances) -> None:
-        """Make room for the attributes of these instances."""
-        sparse = int(instances.indices.max(initial=-1)) + 1 if instances.indptr.size else 0
-        self.grow(dense=instances.dense.shape[1], sparse=sparse)
+    def fit(self, trials: Trials) -> None:
+        """Make room for the attributes of these trials."""
+        sparse = int(trials.indices.max(initial=-1)) + 1 if trials.indptr.size else 0
+        self.grow(dense=trials.dense.shape[1], sparse=sparse)
 
-    def meet(self, instances: Instances, begin: int, end: int, count: bool) -> np.ndarray:
+    def meet(self, trials: Trials, count: bool) -> np.ndarray:
         """Number what is met in these trials, and count it; how many attributes had been met at each of them."""
-        met = np.zeros(end - begin, np.int64)
+        met = np.zeros(trials.size, np.int64)
         if count or self.kind == DENSE:
-            self.fit(instances)
-            meet(self.struct, instances, begin, count, met)
-        self.counts[2] += count * (end - begin)
+            self.fit(trials)
+            meet(self.struct, trials, count, met)
+        self.counts[2] += count * trials.size
         return met
 
     def count(self, values: np.ndarray) -> None:
@@ -191,35 +191,35 @@ class Kinds(LearnerState):
         """Dense attributes that the groups have, if it is the attributes met."""
         return min(int(self.counts[0]), MOST_NUMERIC)
 
-    def rows(self, instances: Instances, begin: int, end: int) -> np.ndarray:
+    def rows(self, trials: Trials) -> np.ndarray:
         """Dense attributes of these trials."""
         if self.kind == SPARSE:
-            return np.zeros((end - begin, 0))
+            return np.zeros((trials.size, 0))
         if self.kind == MIXED:
-            return instances.dense[begin:end]
-        rows = np.zeros((end - begin, self.width))
-        gather(self.struct, instances, begin, rows)
+            return trials.dense
+        rows = np.zeros((trials.size, self.width))
+        gather(self.struct, trials, rows)
         return rows
 
-    def words(self, instances: Instances) -> Instances:
-        """Instances whose sparse attributes are those that are taken for words."""
+    def words(self, trials: Trials) -> Trials:
+        """Trials whose sparse attributes are those that are taken for words."""
         none = np.zeros(0, np.int64)
-        if self.kind == SPARSE and not instances.indptr.size and instances.dense.shape[1]:
-            rows, columns = np.nonzero(instances.dense)
-            indptr = np.searchsorted(rows, np.arange(len(instances.dense) + 1)).astype(np.int64)
-            values = np.ascontiguousarray(instances.dense[rows, columns])
-            return instances._replace(indptr=indptr, indices=columns.astype(np.int32), values=values)
+        if self.kind == SPARSE and not trials.indptr.size and trials.dense.shape[1]:
+            rows, columns = np.nonzero(trials.dense)
+            indptr = np.searchsorted(rows, np.arange(len(trials.dense) + 1)).astype(np.int64)
+            values = np.ascontiguousarray(trials.dense[rows, columns])
+            return trials._replace(indptr=indptr, indices=columns.astype(np.int32), values=values)
         if self.kind != DENSE:
-            return instances
+            return trials
         if self.counts[0] <= MOST_NUMERIC:
-            return instances._replace(indptr=none, indices=none.astype(np.int32), values=np.zeros(0))
+            return trials._replace(indptr=none, indices=none.astype(np.int32), values=np.zeros(0))
         known = np.append(self.sparse_places, -1)
-        kept = known[np.minimum(instances.indices, known.size - 1)] >= MOST_NUMERIC
+        kept = known[np.minimum(trials.indices, known.size - 1)] >= MOST_NUMERIC
         before = np.concatenate([[0], np.cumsum(kept)])
-        return instances._replace(
-            indptr=before[instances.indptr].astype(np.int64),
-            indices=np.ascontiguousarray(instances.indices[kept]),
-            values=np.ascontiguousarray(instances.values[kept]),
+        return trials._replace(
+            indptr=before[trials.indptr].astype(np.int64),
+            indices=np.ascontiguousarray(trials.indices[kept]),
+            values=np.ascontiguousarray(trials.values[kept]),
         )
 
     def mix(self, mixture: Mixture, leading: Kinds) -> Mixture:
@@ -265,48 +265,34 @@ LAST = 512  # trials that are kept, at most
 
 
 class FirstTrials:
-    """State: attributes, labels and weights of the trials kept, classes known before them, whether more are kept."""
+    """State: the trials kept, without votes and scores, and whether more are kept."""
 
-    names = ("dense", "indptr", "indices", "values", "labels", "weights", "numbers")
+    names = ("dense", "indptr", "indices", "values", "known", "labels", "weights")
 
     def __init__(self) -> None:
-        self._instances, self._labels, self._weights = no_instances(0), np.zeros(0, np.int32), np.zeros(0)
-        self._latest: list[tuple[Instances, np.ndarray, np.ndarray]] = []  # not yet put together with the others
-        self.size, self.known, self.open = 0, 0, True
+        self._trials = no_trials(0)
+        self._latest: list[Trials] = []  # not yet put together with the others
+        self.size, self.open = 0, True
 
     @property
-    def instances(self) -> Instances:
-        """The attributes of the trials kept."""
+    def trials(self) -> Trials:
+        """The trials kept."""
         self._put_together()
-        return self._instances
-
-    @property
-    def labels(self) -> np.ndarray:
-        """Their labels."""
-        self._put_together()
-        return self._labels
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Their weights."""
-        self._put_together()
-        return self._weights
+        return self._trials
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """All the state."""
-        numbers = np.array([self.known, self.open, self.instances.constant])
-        found = {name: getattr(self.instances, name) for name in self.names[:4]}
-        return found | {"labels": self.labels, "weights": self.weights, "numbers": numbers}
+        kept = self.trials
+        found = {name: getattr(kept, name) for name in self.names}
+        return found | {"numbers": np.array([self.open, kept.constant])}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over a state."""
-        known, is_open, constant = arrays["numbers"].tolist()
-        self.known, self.open, self._labels = int(known), bool(is_open), arrays["labels"].copy()
-        self.size, self._latest = len(self._labels), []
-        self._weights = arrays["weights"].copy()
-        parts = {name: arrays[name].copy() for name in self.names[:4]}
-        self._instances = no_instances(self.size)._replace(**parts, constant=constant)
+        is_open, constant = arrays["numbers"].tolist()
+        self.open, self.size, self._latest = bool(is_open), len(arrays["labels"]), []
+        parts = {name: arrays[name].copy() for name in self.names}
+        self._trials = no_trials(self.size)._replace(**parts, constant=constant)
 
     @property
     def until(self) -> int:
@@ -318,40 +304,29 @@ class FirstTrials:
         """Whether it is time to look at them."""
         return self.until == self.size or self.size >= LAST
 
-    def keep(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, weights: np.ndarray | None = None
-    ) -> None:
-        """Keep further trials, which count 1 each or as much as ``weights`` say."""
-        if not self.size:
-            self.known = int(shape[KNOWN])
-        held = {name: getattr(instances, name).copy() for name in self.names[:4]}
-        counted = np.ones(len(labels)) if weights is None else weights.copy()
-        self.add(no_instances(len(labels))._replace(**held, constant=instances.constant), labels.copy(), counted)
+    def keep(self, trials: Trials) -> None:
+        """Keep further trials."""
+        held = {name: getattr(trials, name).copy() for name in self.names}
+        self.add(no_trials(trials.size)._replace(**held, constant=trials.constant))
 
-    def add(self, instances: Instances, labels: np.ndarray, weights: np.ndarray) -> None:
-        """Keep trials after the first, which have memory of their own."""
-        self._latest.append((instances, labels, weights))
-        self.size += len(labels)
+    def add(self, trials: Trials) -> None:
+        """Keep trials, which have memory of their own."""
+        self._latest.append(trials)
+        self.size += trials.size
 
     def _put_together(self) -> None:
-        """Join what was kept lately to the rest."""
+        """Join what was kept last to the rest."""
         if not self._latest:
             return
-        parts = [self._instances, *(instances for instances, *_ in self._latest)]
+        parts = [self._trials, *self._latest]
         sparse = any(part.indptr.size for part in parts)
         layout = Layout(0, 0, max(part.dense.shape[1] for part in parts), int(sparse), 0.0)
         fitting = [part.dense.shape[1] == layout.dense and (part.indptr.size > 0) == sparse for part in parts]
         parts = [part if fits else widen(part, layout, 0) for part, fits in zip(parts, fitting, strict=True)]
         filled = np.concatenate([np.diff(part.indptr) for part in parts]) if sparse else np.zeros(0, np.int64)
-        self._labels = np.concatenate([self._labels, *(labels for _, labels, _ in self._latest)])
-        self._weights = np.concatenate([self._weights, *(weights for *_, weights in self._latest)])
-        self._instances = no_instances(self.size)._replace(
-            dense=np.concatenate([part.dense for part in parts]),
-            indptr=np.concatenate([[0], np.cumsum(filled)]).astype(np.int64) if sparse else np.zeros(0, np.int64),
-            indices=np.concatenate([part.indices for part in parts]),
-            values=np.concatenate([part.values for part in parts]),
-            constant=parts[-1].constant,
-        )
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in self.names}
+        columns["indptr"] = np.concatenate([[0], np.cumsum(filled)]).astype(np.int64) if sparse else filled
+        self._trials = no_trials(self.size)._replace(**columns, constant=parts[-1].constant)
         self._latest = []
 
     def mix(self, mixture: Mixture) -> None:
@@ -361,27 +336,25 @@ class FirstTrials:
         if not all(first.open for first in firsts) or sum(first.size - base for first in firsts) + base >= LAST:
             self.close()
             return
-        found = []
-        for place, (part, first) in enumerate(zip(mixture.parts, firsts, strict=True)):
-            begin = base if place else 0
-            kept = cut(first.instances, begin, first.size)
-            found.append((part, kept, first.labels[begin:], first.weights[begin:]))
-        self.take(found)
-        self.known = firsts[0].known
+        kept = [cut(first.trials, base if place else 0, first.size) for place, first in enumerate(firsts)]
+        self.take(list(zip(mixture.parts, kept, strict=True)))
 
-    def take(self, parts: Sequence[tuple[Placement, Instances, np.ndarray, np.ndarray]]) -> None:
+    def take(self, parts: Sequence[tuple[Placement, Trials]]) -> None:
         """Keep trials of several, at their places among all columns and classes."""
-        for part, kept, labels, weights in parts:
+        known = 0
+        for part, kept in parts:
             dense = np.zeros((len(kept.dense), int(part.dense.max(initial=-1)) + 1))
             dense[:, part.dense[: kept.dense.shape[1]]] = kept.dense
-            indices = part.sparse[kept.indices].astype(np.int32)
-            own = renamed(labels, part.classes)
-            self.keep(np.zeros(KNOWN + 1, np.int64), kept._replace(dense=dense, indices=indices), own, weights)
+            indices, labels = part.sparse[kept.indices].astype(np.int32), renamed(kept.labels, part.classes)
+            highest = np.maximum.accumulate(np.append(known, labels + 1)).astype(np.int64)
+            places = np.append(0, np.maximum.accumulate(part.classes + 1))[kept.known]
+            counts = np.maximum(highest[:-1], places)
+            self.keep(kept._replace(dense=dense, indices=indices, labels=labels, known=counts))
+            known = int(highest[-1])
 
     def close(self) -> None:
         """Forget them; no more are kept."""
-        self._instances, self._labels, self._weights = no_instances(0), np.zeros(0, np.int32), np.zeros(0)
-        self._latest, self.size, self.open = [], 0, False
+        self._trials, self._latest, self.size, self.open = no_trials(0), [], 0, False
 
 
 SAMPLE_ROWS = 256  # of the sample, at most
@@ -403,7 +376,7 @@ class AtLarge:
     """State: the sample, every how many-th trial is taken, the trials, the runs of labels, and the last label."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[Instances, np.ndarray]] = []
+        self.rows: list[Trials] = []
         self.numbers = 0  # in the sample
         self.step, self.trials, self.runs, self.last = 1, 0, 0, -1
         self.found: tuple[int, MemberFusion] | None = None  # the weights, and after how many trials
@@ -427,49 +400,48 @@ class AtLarge:
 
     def _take(self, held: FirstTrials, share: int) -> None:
         """Let the sample be one in ``share`` of these trials."""
-        places = range(0, len(held.labels), share)
-        self.rows = [(cut(held.instances, t, t + 1), held.labels[t : t + 1]) for t in places]
-        self.numbers = sum(_size(instances) for instances, _ in self.rows)
+        self.rows = [cut(held.trials, t, t + 1) for t in range(0, held.size, share)]
+        self.numbers = sum(map(_size, self.rows))
 
     def together(self, places: np.ndarray | None = None) -> FirstTrials:
         """The sample, or the trials at these places in it."""
         held = FirstTrials()
-        for instances, label in self.rows if places is None else [self.rows[place] for place in places.tolist()]:
-            held.add(instances, label, np.ones(1))
+        for row in self.rows if places is None else [self.rows[place] for place in places.tolist()]:
+            held.add(row)
         return held
 
-    def keep(self, instances: Instances, labels: np.ndarray, begin: int, end: int) -> None:
+    def keep(self, trials: Trials) -> None:
         """Meet these trials."""
-        own = labels[begin:end]
+        own, size = trials.labels, trials.size
         before = self.runs + np.append(0, np.cumsum(np.append(own[0] != self.last, own[1:] != own[:-1])))
         self.last = int(own[-1])
-        t = begin + -self.trials % self.step
-        while t < end:
-            self._add(attributes_of(instances, t), labels[t : t + 1].copy(), t - begin, int(before[t - begin]))
-            t = begin + -(-(self.trials + t + 1 - begin) // self.step) * self.step - self.trials
-        self.trials, self.runs = self.trials + end - begin, int(before[-1])
+        t = -self.trials % self.step
+        while t < size:
+            self._add(attributes_of(trials, t)._replace(weights=np.ones(1)), t, int(before[t]))
+            t = -(-(self.trials + t + 1) // self.step) * self.step - self.trials
+        self.trials, self.runs = self.trials + size, int(before[-1])
 
-    def _add(self, instance: Instances, label: np.ndarray, later: int, runs: int) -> None:
+    def _add(self, instance: Trials, later: int, runs: int) -> None:
         """Take a trial into the sample, which leaves out every other one when there are too many.
 
         It comes so many trials ``later``, after so many runs of labels in all.
         """
-        self.rows.append((instance, label))
+        self.rows.append(instance)
         self.numbers += _size(instance)
         most = SORTED_ROWS if self.trials + later >= LONG_RUN * runs else SAMPLE_ROWS
         if len(self.rows) > most or (self.numbers > SORTED_NUMBERS and len(self.rows) > SAMPLE_ROWS):
             self.rows, self.step = self.rows[::2], 2 * self.step
-            self.numbers = sum(_size(instances) for instances, _ in self.rows)
+            self.numbers = sum(map(_size, self.rows))
 
     @property
     def due(self) -> bool:
         """Whether the next trial is one of the sample."""
         return self.trials % self.step == 0
 
-    def keep_one(self, instance: Instances | None, label: int) -> None:
+    def keep_one(self, instance: Trials | None, label: int) -> None:
         """Meet one trial, whose attributes, in memory of their own, are needed if it is `due`."""
         if instance is not None and self.due:
-            self._add(instance, np.array([label], np.int32), 0, self.runs)
+            self._add(instance._replace(weights=np.ones(1)), 0, self.runs)
         self.runs += label != self.last
         self.last = label
         self.trials += 1
@@ -485,7 +457,7 @@ class AtLarge:
 
         So they need not be learned again after each trial. At most every eighth is left for the next time.
         """
-        labels, size = np.array([int(label[0]) for _, label in self.rows]), len(self.rows)
+        labels, size = np.array([int(row.labels[0]) for row in self.rows]), len(self.rows)
         spare = max(0, size.bit_length() - 4)
         found = (size >> spare) << spare
         for label in np.unique(labels):
@@ -493,25 +465,24 @@ class AtLarge:
             found = max(found, 1 + int(own[(1 << (own.size.bit_length() - 1)) - 1]))
         return found
 
-    def fit(self, votes: np.ndarray, labels: np.ndarray, shape: np.ndarray, k: int) -> MemberFusion:
+    def fit(self, votes: np.ndarray, trials: Trials, shape: np.ndarray, k: int) -> MemberFusion:
         """Weights by which the members' scores for the sample are fused best."""
         fusion, order = MemberFusion(), np.random.default_rng(0)
         fusion.join(votes.shape[1])
         for _ in range(SAMPLE_PASSES):
-            rows = order.permutation(len(labels))
-            shown = np.ascontiguousarray(votes[rows]), np.ascontiguousarray(labels[rows]), np.ones(len(rows))
-            fusion.fuse(*shown, shape.copy(), True, k)
+            rows = order.permutation(trials.size)
+            columns = {name: getattr(trials, name)[rows] for name in ("known", "labels", "weights")}
+            fusion.fuse(np.ascontiguousarray(votes[rows]), trials._replace(**columns), shape, True, k)
         self.found = self.trials, fusion
         return fusion
 
     def mix(self, mixture: Mixture) -> None:
         """Take trials of all parts."""
-        samples = [(part, part.state.at_large.together()) for part in mixture.parts]
         firsts = FirstTrials()
-        firsts.take([(part, held.instances, held.labels, np.ones(held.size)) for part, held in samples])
+        firsts.take([(part, part.state.at_large.together().trials) for part in mixture.parts])
         most = SORTED_ROWS if all(part.state.at_large.long_runs for part in mixture.parts) else SAMPLE_ROWS
         numbers = sum(part.state.at_large.numbers for part in mixture.parts)
-        share = max(1, -(-len(firsts.labels) // most), -(-numbers // SORTED_NUMBERS))
+        share = max(1, -(-firsts.size // most), -(-numbers // SORTED_NUMBERS))
         self._take(firsts, share)
         for part, sign in mixture.counted:
             self.trials += sign * part.state.at_large.trials
@@ -519,8 +490,13 @@ class AtLarge:
         self.step = max(share * part.state.at_large.step for part in mixture.parts)
 
 
-def _size(instances: Instances) -> int:
-    return int(instances.dense.size + instances.values.size)
+def _size(trials: Trials) -> int:
+    return int(trials.dense.size + trials.values.size)
+
+
+def all_known(held: FirstTrials, known: int) -> Trials:
+    """Return trials kept, with the classes known by now."""
+    return held.trials._replace(known=np.full(held.size, known))
 
 
 def pool_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> Relearned | None:
@@ -531,9 +507,9 @@ def pool_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> Relearned | N
     size = large.settled
     depends = size, large.step, known, k
     if large.learned is None or large.learned[0] != depends:
-        held = large.together(np.random.default_rng(0).permutation(size))
+        held = all_known(large.together(np.random.default_rng(0).permutation(size)), known)
         fresh = type(pool)(DENSE, pool.registry)
-        _, scores = fresh.play(shape.copy(), held.instances, held.labels, 0, size, k)
+        _, scores = fresh.play(shape, held, k)
         large.learned = depends, Relearned(fresh, scores, held.labels)
     return large.learned[1]
 
@@ -544,4 +520,5 @@ def fusion_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> MemberFusio
     if large.found is not None and large.found[0] == large.trials:
         return large.found[1]
     held = large.together(np.arange(0, len(large.rows), -(-len(large.rows) // SAMPLE_ROWS)))
-    return large.fit(pool.scores_of(shape, held.instances, held.size, k)[1], held.labels, shape, k)
+    sample = all_known(held, int(shape[KNOWN]))
+    return large.fit(pool.scores_of(sample, k), sample, shape, k)

@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import boolean, int64, types
 
-from linmax.core.contract import Instances, InstancesT, Labels, Vector
+from linmax.core.contract import Trials, TrialsT
 from linmax.core.linear_max import longest_row
 from linmax.data.scaling import squash
 from linmax.jit.compiling import kernel
@@ -104,7 +104,7 @@ def one_over_root(square: float) -> np.float32:
 
 
 @kernel(reorders=True)
-def scale_sparse(m: Any, instances: Instances, t: int, learn: bool) -> int:
+def scale_sparse(m: Any, instances: Trials, t: int, learn: bool) -> int:
     """Write x into row ``PLAIN`` of ``scaled``, and into ``rare``; return how many attributes there are."""
     first, many = instances.indptr[t], instances.indptr[t + 1] - instances.indptr[t]
     plain, rare, counts_at, cells_at, width = m.scaled[PLAIN], m.rare, m.places[0], m.places[1], m.bayes.size
@@ -167,7 +167,7 @@ def weigh_by_telling(m: Any, size: int) -> None:
 
 
 @kernel()
-def score_bayes(m: Any, instances: Instances, t: int, size: int) -> np.float32:
+def score_bayes(m: Any, instances: Trials, t: int, size: int) -> np.float32:
     """Write scores but for what depends on the classes alone, and prefetch the next trial's counts; return sum |x|."""
     counts, frequency, rare, sums, bayes, counts_at = m.counts, m.frequency, m.rare, m.sums, m.bayes, m.places[0]
     width, amount = bayes.size, np.float32(0.0)
@@ -211,7 +211,7 @@ GROUP = 8  # attributes whose cells are asked for at a time
 
 
 @kernel()
-def score_linear(m: Any, instances: Instances, t: int, size: int) -> None:
+def score_linear(m: Any, instances: Trials, t: int, size: int) -> None:
     """Write the scores of PA and AROW, and AROW's variances; the next trial's cells are prefetched."""
     scores, scaled, cells = m.scores, m.scaled, m.cells
     width, plain, square = scores.shape[1], scaled[PLAIN], scaled[SQUARE]
@@ -286,30 +286,19 @@ def deny_linear(m: Any, indices: np.ndarray, first: int, size: int, wrong: int, 
         cells[column, VARIANCE, wrong] -= shrink * along * along
 
 
-@kernel(types.void(WordsT, InstancesT, Labels, Vector, int64, int64, int64, boolean, SingleCube, int64))
-def play_words(
-    m: Any,
-    instances: Instances,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    begin: int,
-    end: int,
-    known: int,
-    learn: bool,
-    votes: np.ndarray,
-    member: int,
-) -> None:
-    """Score trials begin..end by the four members, and let them learn; of a class denied the trial alone is counted."""
+@kernel(types.void(WordsT, TrialsT, boolean, SingleCube, int64))
+def play_words(m: Any, given: Trials, learn: bool, votes: np.ndarray, member: int) -> None:
+    """Score all trials by the four members, and let them learn; of a class denied the trial alone is counted."""
     totals, trials, scores = m.totals, m.trials, m.scores
-    for t in range(begin, end):
-        size = scale_sparse(m, instances, t, learn)
-        amount = score_bayes(m, instances, t, size)
+    for t in range(given.labels.size):
+        size, known = scale_sparse(m, given, t, learn), given.known[t]
+        amount = score_bayes(m, given, t, size)
         weigh_by_telling(m, size)
-        score_linear(m, instances, t, size)
+        score_linear(m, given, t, size)
         everything = 0.0
         for c in range(totals.size):
             everything += totals[c]
-        own = votes[t - begin]
+        own = votes[t]
         for c in range(known):
             own[member, c], own[member + 1, c] = scores[0, c], scores[1, c]
             rest = everything - totals[c] + SMOOTHING * m.met[0]
@@ -317,13 +306,13 @@ def play_words(
             own[member + 3, c] = m.odds[c]
         if not learn:
             continue
-        label, weight, first = labels[t], weights[t - begin], instances.indptr[t]
+        label, weight, first = given.labels[t], given.weights[t], given.indptr[t]
         known = max(known, label + 1)
         if label < 0:
-            deny_linear(m, instances.indices, first, size, DENIED - label, known, weight)
+            deny_linear(m, given.indices, first, size, DENIED - label, known, weight)
         else:
-            learn_bayes(m, instances.indices, first, size, label, weight, amount)
-            learn_linear(m, instances.indices, first, size, label, known, weight)
+            learn_bayes(m, given.indices, first, size, label, weight, amount)
+            learn_linear(m, given.indices, first, size, label, known, weight)
         trials[0] += 1.0
 
 
@@ -414,8 +403,5 @@ class SparseMembers(Group):
         self.met[0] = np.count_nonzero(self.counts.sum(axis=1) > 0.0)
 
     def play(self, task: Task, votes: np.ndarray, place: int) -> None:
-        known, instances, labels, begin, end, learn = task[:6]
-        self.grow(longest=1 + int(longest_row(instances.indptr[begin : end + 1])))
-        play_words(
-            self.at_work(learn), instances, labels, task.weights, begin, end, known, learn, votes, place,
-        )  # fmt: skip
+        self.grow(longest=1 + int(longest_row(task.trials.indptr)))
+        play_words(self.at_work(task.learn), task.trials, task.learn, votes, place)

@@ -41,11 +41,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import boolean, int32, int64
+from numba import boolean, int64
 
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, Cube, Indices, Instances, Labels, Matrix
+from linmax.core.contract import EXPERTS, STRIDE, Indices, Labels, Matrix, Trials, TrialsT
 from linmax.core.linear_max import top_two
-from linmax.data.arrays import cut, no_instances
+from linmax.data.arrays import no_trials
 from linmax.jit.blocks import SIDE
 from linmax.jit.compiling import kernel
 from linmax.jit.struct import act, entry
@@ -305,12 +305,10 @@ def learn_matrices(pool: Any, known: int, label: int) -> None:
                 sums[0 if i < middle else 1] += weights[i]
 
 
-@kernel(int64(PoolT, int32[:, ::1], Cube, Labels, int64, Indices, Matrix, int64, boolean, Labels, Matrix))
+@kernel(int64(PoolT, TrialsT, int64, Indices, Matrix, int64, boolean, Labels, Matrix))
 def play_votes(
     pool: Any,
-    votes: np.ndarray,
-    scores: np.ndarray,
-    labels: np.ndarray,
+    trials: Trials,
     begin: int,
     shape: np.ndarray,
     given: np.ndarray,
@@ -326,28 +324,27 @@ def play_votes(
     ``table`` receives the logarithms of the mixed probabilities. A label below 0 is none: voters are compared. Return
     where it stopped: when trust is to be fitted.
     """
-    row, raters, mixed, seen = pool.row, pool.given, pool.mixed, pool.seen
+    row, raters, mixed, seen, votes, scores = pool.row, pool.given, pool.mixed, pool.seen, trials.votes, trials.scores
     for t in range(begin, predictions.size):
         for i in range(row.size):
             row[i] = votes[t, i]
         for i in range(raters.shape[0]):
             for c in range(min(raters.shape[1], scores.shape[2])):
                 raters[i, c] = scores[t, i, c]
-        label = labels[t] if learn else -1
+        label, known = np.int64(trials.labels[t]) if learn else -1, trials.known[t]
         answered = False
         while True:  # with a new class the prediction comes first; the rest of the trial knows it
-            known = shape[KNOWN]
             write_ratings(pool, known, 0 <= label < known)
             if known:
                 predict(pool, given[t], known)
             if not answered:
                 for c in range(known):
                     table[t, c] = math.log(mixed[c])
-                predictions[t] = top_two(table[t], shape)[0]
+                predictions[t] = top_two(table[t], known, shape)[0]
                 answered = True
             if label < known:
                 break
-            shape[KNOWN] = label + 1
+            known = label + 1
         if label < 0:
             if learn and pool.habits.shape[1]:
                 note_row(pool, known)
@@ -545,13 +542,13 @@ class RunningVotes(Running):
         for name, array in arrays.items():
             setattr(self, name, array)
 
-    def _fit(self, instances: Instances, k: int, compare: bool) -> None:
-        """Make room for the voters and raters of these instances and for k classes, and to compare voters."""
-        raters = instances.scores.shape[1]
-        blocks = blocks_of(instances.signs.size, raters, k if instances.constant else 0)
+    def _fit(self, trials: Trials, k: int, compare: bool) -> None:
+        """Make room for the voters and raters of these trials and for k classes, and to compare voters."""
+        raters = trials.scores.shape[1]
+        blocks = blocks_of(trials.signs.size, raters, k if trials.constant else 0)
         if tuple(self.blocks.tolist()) != blocks:
             self._take(self, blocks, k)
-            self.signs = instances.signs
+            self.signs = trials.signs
         compared = self.compares or (compare and self.precision.shape[1] > 0)
         if self.scores.size < k or (compared and self.habits.shape[1] < k):
             sizes = self._sizes(blocks, max(k, self.scores.size), compared)
@@ -559,56 +556,42 @@ class RunningVotes(Running):
                 if array.shape != getattr(self, name).shape:
                     setattr(self, name, array)
 
-    def _refitted_on(self, instances: Instances, shape: np.ndarray, k: int) -> tuple[Instances, np.ndarray]:
+    def _refitted_on(self, trials: Trials, shape: np.ndarray, k: int) -> tuple[Trials, np.ndarray]:
         """Return voters and raters alone, and the shape of the engine, for the softmax with coordinates of its own."""
         own, experts = shape.copy(), self.blocks[0] + self.blocks[1]
         own[EXPERTS], own[STRIDE] = experts, k
-        if instances.dense.shape[1] or instances.indptr.size:
-            parts = {name: getattr(instances, name) for name in ("votes", "signs", "scores", "constant")}
-            instances = no_instances(len(instances.votes))._replace(**parts)
-        return instances, own
-
-    def play(
-        self, shape: np.ndarray, instances: Instances, labels: np.ndarray, begin: int, end: int, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        labels = labels[begin:end]
-        self._fit(instances, k, bool(labels.min(initial=0) < 0))
-        instances, own = self._refitted_on(cut(instances, begin, end) if begin else instances, shape, k)
-        _, given = self.refitted.play(own, instances, labels, 0, end - begin, k)
-        predictions, table = np.zeros(end - begin, np.int32), np.zeros((end - begin, k))
-        t, diagonal = 0, 0 if self.precision.shape[1] else entry(learn_diagonal)
-        while t < end - begin:
-            t = play_votes(
-                self.struct,
-                instances.votes,
-                instances.scores,
-                labels,
-                t,
-                shape,
-                given,
-                diagonal,
-                True,
-                predictions,
-                table,
+        if trials.dense.shape[1] or trials.indptr.size:
+            none = no_trials(0)
+            trials = trials._replace(
+                dense=np.zeros((trials.size, 0)), indptr=none.indptr, indices=none.indices, values=none.values
             )
-            if self._due(int(shape[KNOWN])):
-                self.follow_agreement(int(shape[KNOWN]))
+        return trials, own
+
+    def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
+        self._fit(trials, k, bool(trials.labels.min(initial=0) < 0))
+        trials, own = self._refitted_on(trials, shape, k)
+        _, given = self.refitted.play(own, trials, k)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        t, diagonal = 0, 0 if self.precision.shape[1] else entry(learn_diagonal)
+        while t < trials.size:
+            t = play_votes(self.struct, trials, t, shape, given, diagonal, True, predictions, table)
+            known = max(int(trials.known[t - 1]), int(trials.labels[t - 1]) + 1)
+            if self._due(known):
+                self.follow_agreement(known)
         return predictions, table
 
-    def judge(self, shape: np.ndarray, instances: Instances, size: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        raters = instances.scores.shape[1]
-        blocks = blocks_of(instances.signs.size, raters, k if instances.constant else 0)
+    def judge(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
+        raters = trials.scores.shape[1]
+        blocks = blocks_of(trials.signs.size, raters, k if trials.constant else 0)
         if tuple(self.blocks.tolist()) != blocks or self.scores.size < k:
             larger = RunningVotes()
             larger.restore(self.arrays)
-            larger._fit(instances, k, False)
-            return larger.judge(shape, instances, size, k)
-        instances, own = self._refitted_on(instances, shape, k)
-        given = self.refitted.rate(own, instances, size, k)
-        predictions, table = np.zeros(size, np.int32), np.zeros((size, k))
-        play_votes(
-            self.struct, instances.votes, instances.scores, NO_LABELS, 0, shape, given, 0, False, predictions, table
-        )
+            larger._fit(trials, k, False)
+            return larger.judge(shape, trials, k)
+        trials, own = self._refitted_on(trials, shape, k)
+        given = self.refitted.rate(own, trials, k)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
+        play_votes(self.struct, trials, 0, shape, given, 0, False, predictions, table)
         return predictions, table
 
     def _due(self, known: int) -> bool:
@@ -811,9 +794,6 @@ class RunningVotes(Running):
         weights[:, :experts] += own[:, [SHARE]] / max(1, experts - len(copies))
         weights[:, copies] = own[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
         return np.asarray(mixture[:LOGITS] @ weights + mixture[LOGITS] * self.refitted.weights)
-
-
-NO_LABELS = np.zeros(0, np.int32)
 
 
 def remembered(trials: int, kept: float) -> float:

@@ -398,9 +398,9 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         engine, fitted = self._model.engine, self._model.fitted(instances)
         weights = self._weight_vector()
         if weights is None:
-            table = engine.judge(fitted, len(instances))[1]
+            table = engine.judge(fitted)[1]
         else:
-            table = engine.rate(fitted, len(instances), weights)[1] / (float(np.linalg.norm(weights)) or 1.0)
+            table = engine.rate(engine.known_in(fitted, False), weights)[1] / (float(np.linalg.norm(weights)) or 1.0)
         table[:, int(engine.state.shape[KNOWN]) :] = -np.inf
         table = table[:, self._order]
         return table[:, 1] - table[:, 0] if len(self.classes_) == 2 else table
@@ -408,7 +408,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     def _scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions and scores in the model's classes."""
         instances = self._instances(X)
-        return self._model.judge(self._model.fitted(instances), len(instances))
+        return self._model.judge(self._model.fitted(instances))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample."""

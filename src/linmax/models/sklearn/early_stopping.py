@@ -219,7 +219,7 @@ class Pilot:
 
     def scores(self) -> np.ndarray:
         """Return the scores of the held-out samples, in the unit of the model's record."""
-        table = self.model.judge(self.tested, len(self.held_out))[1]
+        table = self.model.judge(self.tested)[1]
         return np.asarray(table / self.model.engine.top.unit(self.model.engine))
 
 
@@ -230,7 +230,8 @@ def foresee(model: Model, samples: Samples) -> None:
     """Let a pool for attributes that has learned nothing settle by some of the samples what it can."""
     if model.pool is not None:
         rows = samples.random.permutation(samples.rows)[:LAST]
-        model.pool.foresee(model.fitted(samples.instances[rows]), samples.numbers(rows, model), len(model.classes))
+        trials = model.fitted(samples.instances[rows])._replace(labels=samples.numbers(rows, model))
+        model.pool.foresee(trials, len(model.classes))
 
 
 def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int, list[float]]:

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import Instances
-from linmax.data.arrays import Layout, no_instances, without
+from linmax.core.contract import Trials
+from linmax.data.arrays import Layout, no_trials, without
 from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
@@ -249,7 +249,7 @@ class StreamModel:
         probabilities[:, met] = given[:, self._places[met]]
         return self._codes(predicted), probabilities
 
-    def scaled(self, batch: Batch, learn: bool = True) -> Instances:
+    def scaled(self, batch: Batch, learn: bool = True) -> Trials:
         """A batch as the engine takes it; with ``learn`` the scaling learns from it, and room is made."""
         self._adopt(batch)
         if self.dense_names != batch.dense_names:
@@ -279,7 +279,7 @@ class StreamModel:
             wide = len(self.dense_names)
             sparse = columns + extra * (not wide) if indptr.size else 0
             self._grow(Layout(0, 0, wide + extra * bool(wide), sparse, constant))
-        made = no_instances(len(batch))
+        made = no_trials(len(batch))
         made = made._replace(dense=dense, indptr=indptr, indices=indices, values=values, constant=constant)
         self._refuse_large(made)
         return made
@@ -305,7 +305,7 @@ class StreamModel:
         model = self._model or Model(self.learner, Layout(0, 0, 0, 0, 1.0), (), self._settings)
         return model.bounded
 
-    def _refuse_large(self, instances: Instances) -> None:
+    def _refuse_large(self, instances: Trials) -> None:
         rule = None if self._model is None else self._bounded()
         if rule is None:
             return
@@ -341,7 +341,7 @@ class StreamModel:
         return codes[numbers]
 
     def play(
-        self, instances: Instances, codes: np.ndarray, weights: np.ndarray | None = None, first_pass: bool = True
+        self, instances: Trials, codes: np.ndarray, weights: np.ndarray | None = None, first_pass: bool = True
     ) -> np.ndarray:
         """Predict scaled rows, and learn those with a weight (all, if none are given); returns the labels predicted."""
         if not len(codes):
@@ -351,21 +351,24 @@ class StreamModel:
         labels = np.full(len(codes), -1, np.int32)
         learned = slice(None) if weights is None else weights > 0.0
         labels[learned] = self._numbers(codes[learned])
-        played = self._model.play(instances, labels, first_pass=first_pass, weights=weights)
+        trials = instances._replace(labels=labels)
+        if weights is not None:
+            trials = trials._replace(weights=weights)
+        played = self._model.play(trials, first_pass=first_pass)
         return self._codes(played.predictions)
 
-    def judge(self, instances: Instances) -> np.ndarray:
+    def judge(self, instances: Trials) -> np.ndarray:
         """The labels predicted for scaled rows."""
         if self._model is None or not self.classes:
             return np.full(len(instances.votes), NO_CLASS, np.int32)
         return self._codes(self._judged(self._model.engine, instances)[0])
 
-    def _scores(self, instances: Instances) -> np.ndarray:
+    def _scores(self, instances: Trials) -> np.ndarray:
         if self._model is None or not self.classes:
             return np.zeros((len(instances.votes), 0))
         return self._judged(self._model.engine, instances)[1][:, : len(self.classes)]
 
-    def _judged(self, engine: Engine, instances: Instances) -> tuple[np.ndarray, np.ndarray]:
+    def _judged(self, engine: Engine, instances: Trials) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores. Attributes that the engine has not met have the weight that they would start with."""
         need, layout = int(instances.indices.max(initial=-1)) + 1, engine.layout
         if need > layout.sparse:
@@ -373,7 +376,7 @@ class StreamModel:
                 instances = without(instances, layout.sparse)
             else:
                 engine = engine.hosting(replace(layout, sparse=need))
-        return engine.judge(instances, len(instances.votes))
+        return engine.judge(instances)
 
     # -- state ----------------------------------------------------------------------------------------------------
 
