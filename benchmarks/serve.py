@@ -228,7 +228,7 @@ def cpu_against_river(verb, classes, count, rounds, folder):
         print(f"{verb}: River or FastAPI is not installed; pip install -e '.[bench]'")
         return
     ours = linmax_server(folder / f"cpu-{verb}-{classes}").wait()
-    ours.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+    ours.call("POST", "/v1/models?wait=60", {"name": "m", "learner": "perceptron"})
     theirs = river_server(classes)
     try:
         for server in (ours, theirs):  # both know every feature
@@ -255,7 +255,7 @@ def crowd(count, folder):
     """How many labels one fsync acknowledges, and how learning compares with predicting."""
     server = linmax_server(folder / "crowd").wait()
     try:
-        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        server.call("POST", "/v1/models?wait=60", {"name": "m", "learner": "perceptron"})
         closed_loop(server.port, requests("learn", 500, 9999), 8)
         for clients in (1, 16, 64):
             before, median = fsync_probe(folder)
@@ -277,7 +277,7 @@ def crowd(count, folder):
 def latency(count, folder):
     server = linmax_server(folder / "latency").wait()
     try:
-        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        server.call("POST", "/v1/models?wait=60", {"name": "m", "learner": "perceptron"})
         closed_loop(server.port, requests("learn", 500, 9999), 8)
         for verb in ("predict", "learn"):
             seconds = closed_loop(server.port, requests(verb, count // 2, 77), 64)
@@ -319,7 +319,7 @@ def ignored(_seq, _predicted, _fault):
 
 def recovery(events, folder):
     from linmax.service.log import EventLog
-    from linmax.service.model import ServedModel
+    from linmax.service.model import ServedModel, warm_up
     from linmax.service.replay import replay
 
     path = folder / "recovery"
@@ -332,8 +332,7 @@ def recovery(events, folder):
             pass
         scan = time.process_time() - began
         model = ServedModel(log.models[1])
-        model.warm_up()
-        model = ServedModel(log.models[1])
+        warm_up(model.options)
         began = time.process_time()
         replay(model, log, ignored)
         replayed = time.process_time() - began
@@ -350,7 +349,7 @@ def restart(events, folder):
     """From kill -9 to ready, with snapshots every 100,000 events and the worst place to die: just before the next."""
     path = folder / "restart"
     server = linmax_server(path, "--snapshot-seconds", "1000000").wait()
-    server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+    server.call("POST", "/v1/models?wait=60", {"name": "m", "learner": "perceptron"})
     items = [{"attributes": values, "label": label, "id": id} for values, label, id in instances(1000, 3)]
     for start in range(0, events, 1000):
         batch = [item | {"id": f"r{start + i}"} for i, item in enumerate(items)]
@@ -398,7 +397,7 @@ def memory(minutes, folder):
     server = linmax_server(folder / "memory", "--snapshot-events", "20000", "--keep-events", "50000").wait()
     resident = Path(f"/proc/{server.process.pid}/statm")
     try:
-        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        server.call("POST", "/v1/models?wait=60", {"name": "m", "learner": "perceptron"})
         learned = total = 0
         began = time.monotonic()
         for minute in range(minutes + 1):

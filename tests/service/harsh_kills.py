@@ -145,7 +145,7 @@ class Nemesis:
         self.server.kill()
 
     def make_other(self):
-        assert self.server.call("POST", "/v1/models", {"name": "other", "learner": "perceptron"})[0] == 201
+        assert self.server.call("POST", "/v1/models?wait=300", {"name": "other", "learner": "perceptron"})[0] == 201
         for i in range(5):
             body = {"attributes": {f"f{i}": 1.0}, "label": "xy"[i % 2]}
             assert self.server.call("POST", "/v1/models/other/learn", body)[0] == 200
@@ -200,7 +200,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         nemesis = Nemesis(Path(folder), nursery, arguments.seed, arguments.clients)
         with nemesis.server as server:
-            assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
+            assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
             nemesis.make_other()
             last = 0
             while nemesis.counts["kills"] < arguments.kills:

@@ -31,7 +31,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         data = Path(folder) / "data"
         with Server(data, "--snapshot-events", "500", nursery=nursery) as server:
-            made = server.call("POST", "/v1/models", {"name": "m", "learner": arguments.learner})
+            made = server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": arguments.learner})
             assert made[0] == 201, made
             for kill in range(1, arguments.kills + 1):
                 ledger.load(server, seconds=chance.uniform(0.0, 0.4), clients=8)

@@ -63,20 +63,16 @@ class Child:
 
 
 def main():
-    import numpy as np
-
-    from linmax import Learner, cli
+    from linmax import cli
     from linmax.service import server
     from linmax.service.log import EventLog
+    from linmax.service.model import warm_up
+    from linmax.service.schemas import ModelOptions
 
     assert server is not None
     if "--small-steps" in sys.argv:
         EventLog.drop.__defaults__ = EventLog.purge.__defaults__ = (5,)
-    learner = Learner("perceptron")  # loads the compiled functions, of single trials and of many
-    for value in (np.float64(1), 1.0, 1.0):
-        learner.learn({"a": value}, label="x")
-        learner.predict({"a": value})
-    learner.learn_rows(np.array([0, 1]), np.array([0]), np.array([1.0]), np.array([0]))
+    warm_up(ModelOptions(learner="perceptron"))  # loads the compiled functions
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
         arguments, errors = json.loads(line)

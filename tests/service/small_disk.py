@@ -18,7 +18,7 @@ def main():
     data = folder / "data"
     figures = {"acknowledged": 0, "full": None}
     with Server(data) as server:
-        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
         for i in range(2000):
             body = {
                 "attributes": {f"a rather long name, number {i * 30 + j}": 1.0 for j in range(30)},

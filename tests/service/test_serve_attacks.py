@@ -31,7 +31,7 @@ CHUNKED = b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n" % (len(BODY), B
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, nursery):
     with Server(tmp_path_factory.mktemp("attacks") / "data", nursery=nursery) as server:
-        assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
+        assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
         assert server.call("POST", f"{M}/learn", {"attributes": {"rain": 1}, "label": "wet"})[0] == 200
         yield server
 
@@ -123,7 +123,7 @@ class TestWork:
     def test_an_explanation_is_bounded(self, tmp_path, monkeypatch):
         monkeypatch.setattr("linmax.service.weights.MOST_BEHIND", 7)
         with Local(tmp_path) as local:
-            assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
+            assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
             instance = {f"f{i}": 1.0 + i for i in range(10)}
             for label in "abcde":
                 local.call("POST", f"{M}/learn", {"attributes": instance, "label": label})
@@ -137,7 +137,7 @@ class TestWork:
     def test_asking_for_labels_takes_no_memory(self, tmp_path):
         with Local(tmp_path) as local:
             options = {"name": "m", "learner": "S(b=0.1)-perceptron"}
-            assert local.call("POST", "/v1/models", options).status == 201
+            assert local.call("POST", "/v1/models?wait=300", options).status == 201
             local.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "x"})
             for i in range(5):
                 new = {f"{i}-{j}": 1.0 for j in range(500)}
@@ -196,7 +196,7 @@ class TestOperators:
         """Nothing is acknowledged that the next start would not find."""
         data, backup = tmp_path / "data", tmp_path / "backup"
         with Server(data, nursery=nursery) as server:
-            assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
+            assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
             learn = {"attributes": {"rain": 1.0}, "label": "wet"}
             assert server.call("POST", f"{M}/learn", learn)[0] == 200
             back_up(data, backup)
@@ -217,7 +217,7 @@ class TestOperators:
         data, backup = tmp_path / "data", tmp_path / "backup"
         learn = {"attributes": {f"f{i}": 1.0 for i in range(200)}, "label": "wet"}
         with Server(data, nursery=nursery) as server:
-            assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
+            assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
             for _ in range(20):
                 assert server.call("POST", f"{M}/learn", learn)[0] == 200
             back_up(data, backup)
@@ -242,7 +242,7 @@ class TestOperators:
 
     def test_a_damaged_log_is_said_in_a_sentence(self, tmp_path):
         with Local(tmp_path) as local:
-            assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
+            assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
             for i in range(50):
                 local.call("POST", f"{M}/learn", {"attributes": {f"f{i}": 1.0}, "label": "x"})
         path = tmp_path / "log.sqlite"
@@ -262,7 +262,7 @@ class TestOperators:
 
     def test_a_clock_that_is_far_behind_is_said(self, tmp_path, monkeypatch, caplog):
         with Local(tmp_path) as local:
-            assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
+            assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
         real = time.time_ns
         monkeypatch.setattr(time, "time_ns", lambda: real() - 86_400 * 10**9)
         with Local(tmp_path) as local:

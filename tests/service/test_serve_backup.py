@@ -29,7 +29,7 @@ def teach(local, first, count, size=4):
 @pytest.fixture
 def local(tmp_path):
     with Local(tmp_path / "data", keep_events=50) as local:
-        assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
+        assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
         yield local
 
 
@@ -37,7 +37,7 @@ class TestBackup:
     def test_while_it_runs(self, tmp_path, nursery, capsys):
         data, target = tmp_path / "data", tmp_path / "copy"
         with Server(data, nursery=nursery) as server:
-            server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             for i in range(30):
                 assert server.call("POST", f"{M}/learn", body(i))[0] == 200
             over, acknowledged = threading.Event(), []
@@ -125,7 +125,7 @@ class TestRetention:
 
     def test_by_age(self, tmp_path):
         with Local(tmp_path, keep_seconds=0.0) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             for first in (0, 100):
                 teach(local, first, 100)
                 self.save(local)

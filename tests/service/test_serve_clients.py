@@ -30,7 +30,7 @@ M = "/v1/models/m"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, nursery):
     with Server(tmp_path_factory.mktemp("clients") / "data", nursery=nursery) as server:
-        assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
+        assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
         yield server
 
 
@@ -102,7 +102,7 @@ class TestOurs:
 
     def test_retries_over_a_restart_teach_once(self, tmp_path, nursery):
         with Server(tmp_path / "data", "--port", str(free_port()), nursery=nursery) as server:
-            server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             done = []
 
             def work():
@@ -190,7 +190,7 @@ class TestProcess:
         """In an interpreter of its own: drains, saves, exits with 0; streams do not hold it back."""
         server = Server(tmp_path / "data")
         with server:
-            server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "x"})
             stream = socket.create_connection((server.host, int(server.port)))
             stream.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -199,7 +199,12 @@ class TestProcess:
             stream.close()
         assert [path.name for path in (tmp_path / "data" / "snapshots").iterdir()] == ["1-2.linmax"]
         lines = [json.loads(line) for line in server.said().splitlines() if line.startswith("{")]
-        assert [line["message"].split(":")[0] for line in lines] == ["ready", "model m created", "stopped"]
+        assert [line["message"].split(":")[0] for line in lines] == [
+            "ready",
+            "compiling for model m",
+            "model m created",
+            "stopped",
+        ]
         assert "no keys: open to everybody on this machine, and to nobody else" in server.said()
 
     def test_a_failed_sync_ends_it(self, tmp_path):
@@ -209,7 +214,7 @@ class TestProcess:
         os.environ["LINMAX_TEST_MARKER"] = str(marker)
         try:
             with server:
-                server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+                server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
                 assert (
                     server.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": "x", "id": "safe"})[0] == 200
                 )

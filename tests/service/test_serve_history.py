@@ -24,7 +24,7 @@ M = "/v1/models/m"
 
 
 def made(local, learner="perceptron", name="m", **options):
-    assert local.call("POST", "/v1/models", {"name": name, "learner": learner, **options}).status == 201
+    assert local.call("POST", "/v1/models?wait=300", {"name": name, "learner": learner, **options}).status == 201
 
 
 def teach(local, first, count, model="m", shift=0.0):
@@ -147,7 +147,7 @@ def test_a_damaged_event_puts_its_model_alone_into_quarantine(tmp_path):
         assert f"event {seq} is damaged" in answer.body["error"]["message"]
         assert local.call("GET", "/v1/models").body["quarantined"][0]["name"] == "m"
         teach(local, 20, 3, "n")
-        assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 409
+        assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "winnow"}).status == 409
         word = local.call("DELETE", M).body["error"]["confirm"]
         assert local.call("DELETE", f"{M}?confirm={word}").status == 204
         made(local)

@@ -25,7 +25,7 @@ RAIN = {"rain": 1.0}
 @pytest.fixture
 def local(tmp_path):
     with Local(tmp_path) as local:
-        assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
+        assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
         yield local
 
 
@@ -77,7 +77,7 @@ class TestTrials:
             "label": {"id": "p", "label": "wet"},
         }
         with Local(tmp_path) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             for verb, body in requests.items():
                 first[verb] = local.call("POST", f"{M}/{verb}", body).body
             learn(local, RAIN, "dry")
@@ -156,7 +156,7 @@ class TestTrials:
         assert local.call("GET", f"{M}/curve?points=many").body["error"]["field"] == "points"
 
     def test_pending_predictions_are_limited_and_can_be_forgotten(self, local):
-        local.call("POST", "/v1/models", {"name": "few", "learner": "perceptron", "max_pending": 2})
+        local.call("POST", "/v1/models?wait=300", {"name": "few", "learner": "perceptron", "max_pending": 2})
         few = "/v1/models/few"
         for id in "ab":
             assert local.call("POST", f"{few}/predict", {"attributes": RAIN, "id": id}).status == 200
@@ -171,7 +171,7 @@ class TestTrials:
         assert local.call("POST", f"{few}/predict", {"attributes": RAIN, "id": "c"}).status == 200
 
     def test_rules_that_need_small_numbers(self, local):
-        local.call("POST", "/v1/models", {"name": "w", "learner": "winnow(1.1)"})
+        local.call("POST", "/v1/models?wait=300", {"name": "w", "learner": "winnow(1.1)"})
         before = local.service.log.seq
         answer = local.call("POST", "/v1/models/w/learn", {"attributes": {"a": 2.0}, "label": "x"})
         assert answer.status == 422
@@ -182,12 +182,12 @@ class TestTrials:
 class TestKinds:
     @pytest.mark.parametrize("kind", ["attributes", "mixed"])
     def test_the_pool_for_votes_takes_no_attributes(self, local, kind):
-        answer = local.call("POST", "/v1/models", {"name": "v", "learner": "votes", "kind": kind})
+        answer = local.call("POST", "/v1/models?wait=300", {"name": "v", "learner": "votes", "kind": kind})
         assert answer.status == 422
         assert "votes learns from votes and scores" in answer.body["error"]["message"]
 
     def test_votes(self, local):
-        local.call("POST", "/v1/models", {"name": "v", "learner": "winnow(1.5)", "kind": "votes"})
+        local.call("POST", "/v1/models?wait=300", {"name": "v", "learner": "winnow(1.5)", "kind": "votes"})
         v = "/v1/models/v"
         for label, votes in [("x", ["x", "y", None]), ("y", ["y", "y", "x"]), ("x", {"0": "x", "2": "y"})]:
             assert local.call("POST", f"{v}/learn", {"votes": votes, "label": label}).status == 200
@@ -205,7 +205,7 @@ class TestKinds:
 
     def test_scores_with_whole_numbers_as_labels(self, local):
         made = {"name": "s", "learner": "perceptron", "kind": "scores", "labels": "integer", "classes": [3, 5]}
-        assert local.call("POST", "/v1/models", made).status == 201
+        assert local.call("POST", "/v1/models?wait=300", made).status == 201
         s = "/v1/models/s"
         assert local.call("POST", f"{s}/learn", {"scores": {"net": {"3": 0.9, "5": 0.1}}, "label": 3}).status == 200
         answer = local.call("POST", f"{s}/learn", {"scores": {"net": [0.1, 0.9], "tree": [0.5, 0.5]}, "label": 5})
@@ -217,7 +217,7 @@ class TestKinds:
         assert local.call("POST", f"{s}/learn", {"scores": {"net": [0.1, 0.9]}, "label": 4}).status == 422
 
     def test_mixed_and_empty(self, local):
-        local.call("POST", "/v1/models", {"name": "mix", "learner": "perceptron", "kind": "mixed"})
+        local.call("POST", "/v1/models?wait=300", {"name": "mix", "learner": "perceptron", "kind": "mixed"})
         mix = "/v1/models/mix"
         both = {"attributes": [0.5, 0.25], "votes": {"ann": "x"}, "label": "x"}
         assert local.call("POST", f"{mix}/learn", both).status == 200
@@ -240,7 +240,7 @@ class TestKinds:
         ],
     )
     def test_models_that_cannot_be(self, local, options, field):
-        answer = local.call("POST", "/v1/models", {"name": "new", "learner": "perceptron"} | options)
+        answer = local.call("POST", "/v1/models?wait=300", {"name": "new", "learner": "perceptron"} | options)
         assert answer.status == 422
         assert answer.body["error"]["field"] == field
         assert [model["name"] for model in local.call("GET", "/v1/models").body["models"]] == ["m"]
@@ -252,7 +252,7 @@ class TestBound:
         """Voters of all sorts, labels against the weighted majority: mistakes stay below the bound at every trial."""
         chance = random.Random(7)
         with Local(tmp_path) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": f"winnow({alpha})", "kind": "votes"})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": f"winnow({alpha})", "kind": "votes"})
             for start in range(0, 600, 100):
                 items = []
                 for _ in range(100):
@@ -311,12 +311,12 @@ class TestModels:
         first = local.call("DELETE", M)
         assert first.status == 428
         word = first.body["error"]["confirm"]
-        local.call("POST", "/v1/models", {"name": "other", "learner": "perceptron"})
+        local.call("POST", "/v1/models?wait=300", {"name": "other", "learner": "perceptron"})
         assert local.call("DELETE", f"/v1/models/other?confirm={word}").status == 428
         assert local.call("DELETE", f"{M}?confirm={word}").status == 204
         assert local.call("GET", M).status == 404
         assert list((local.settings.data / "snapshots").iterdir()) == []
-        assert local.call("POST", "/v1/models", {"name": "m", "learner": "winnow(1.1)"}).status == 201
+        assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "winnow(1.1)"}).status == 201
         assert learn(local, RAIN, "wet", id="a").body["predicted"] is None
         until_purged(local, events=1)
 
@@ -367,7 +367,7 @@ class TestModels:
 
     @pytest.mark.parametrize("learner", ["auto", "attributes", "naive-bayes", "stack(perceptron, arow)"])
     def test_weights_of_learners_that_are_several(self, local, learner):
-        assert local.call("POST", "/v1/models", {"name": "several", "learner": learner}).status == 201
+        assert local.call("POST", "/v1/models?wait=300", {"name": "several", "learner": learner}).status == 201
         several = "/v1/models/several"
         for i in range(40):
             body = {"attributes": {f"f{i % 3}": 1.0, "all": 1.0}, "label": f"c{i % 3}"}
@@ -406,7 +406,7 @@ class TestTrouble:
 
     def test_a_full_queue(self, tmp_path):
         with Local(tmp_path, queue=5) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
 
             async def crowd():
                 bodies = [{"attributes": RAIN, "label": "wet", "id": f"q{i}"} for i in range(30)]
@@ -426,7 +426,7 @@ class TestTrouble:
         failing, ends = [], []
         vfs = PowerVFS("failing", fail_sync=lambda: bool(failing))
         with Local(tmp_path, options={"vfs": vfs.name, "fail": ends.append}) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             assert learn(local, RAIN, "wet").status == 200
             failing.append(True)
             asked = asyncio.run_coroutine_threadsafe(
@@ -458,7 +458,7 @@ class TestTrouble:
         """Should the learner break in a way that nobody has foreseen, the process ends; the next start replays."""
         ends = []
         with Local(tmp_path, options={"fail": ends.append}) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             monkeypatch.setattr(local.service.models["m"], "apply", broken_apply)
             asked = asyncio.run_coroutine_threadsafe(
                 local.request("POST", f"{M}/learn", {"attributes": RAIN, "label": "wet", "id": "kept"}), local.loop
@@ -512,7 +512,7 @@ class TestKeys:
         file = KeyFile(tmp_path)
         keys = {scope: file.add(scope, [scope]) for scope in ("predict", "learn", "admin")}
         with Local(tmp_path) as local:
-            made = local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}, key=keys["admin"])
+            made = local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}, key=keys["admin"])
             assert made.status == 201
             yield local, keys, file
 

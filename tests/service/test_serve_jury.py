@@ -24,7 +24,7 @@ M = "/v1/models/m"
 
 
 def made(local, learner, name="m", **options):
-    answer = local.call("POST", "/v1/models", {"name": name, "learner": learner, **options})
+    answer = local.call("POST", "/v1/models?wait=300", {"name": name, "learner": learner, **options})
     assert answer.status == 201, answer.body
 
 
@@ -171,7 +171,7 @@ class TestCandidates:
     def test_models_that_cannot_choose(self, tmp_path, options, field, words):
         with Local(tmp_path) as local:
             body = {"name": "m", "learner": "auto", "candidates": True} | options
-            refused(local.call("POST", "/v1/models", body), field, words)
+            refused(local.call("POST", "/v1/models?wait=300", body), field, words)
 
 
 class TestWrong:
@@ -354,7 +354,9 @@ class TestAsk:
         file = KeyFile(tmp_path)
         keys = {"all": file.add("all", ["predict", "learn", "admin"]), "reader": file.add("reader", ["predict"])}
         with Local(tmp_path) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "winnow(1.2)", "kind": "votes"}, key=keys["all"])
+            local.call(
+                "POST", "/v1/models?wait=300", {"name": "m", "learner": "winnow(1.2)", "kind": "votes"}, key=keys["all"]
+            )
             for row, label in zip(*jury_rows(30), strict=True):
                 local.call("POST", f"{M}/learn", {"votes": row, "label": label}, key=keys["all"])
             question = {"votes": {}, "tolerance": 0.01}

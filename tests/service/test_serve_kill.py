@@ -17,7 +17,7 @@ def test_fifty_kills(tmp_path, nursery):
     kills = 50
     chance = random.Random(2)
     with Server(data, "--snapshot-events", "150", nursery=nursery) as server:
-        assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
+        assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
         for _ in range(kills):
             ledger.load(server, seconds=chance.uniform(0.02, 0.25), clients=4)
             server.kill()

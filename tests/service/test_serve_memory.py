@@ -18,7 +18,7 @@ def grow(local, model, first, names=400):
 def test_a_model_stops_growing(tmp_path):
     with Local(tmp_path, model_memory=4 * MEGA, memory=6 * MEGA) as local:
         for name in "ab":
-            assert local.call("POST", "/v1/models", {"name": name, "learner": "perceptron"}).status == 201
+            assert local.call("POST", "/v1/models?wait=300", {"name": name, "learner": "perceptron"}).status == 201
         answers = [grow(local, "a", i) for i in range(30)]
         refused = answers[-1]
         assert refused.status == 422
@@ -48,7 +48,10 @@ def test_a_model_stops_growing(tmp_path):
 
 def test_names_are_limited(tmp_path):
     with Local(tmp_path) as local:
-        assert local.call("POST", "/v1/models", {"name": "a", "learner": "perceptron", "max_names": 3}).status == 201
+        assert (
+            local.call("POST", "/v1/models?wait=300", {"name": "a", "learner": "perceptron", "max_names": 3}).status
+            == 201
+        )
         learn = {"attributes": {"a": 1.0, "b": 1.0}, "label": "x", "id": "first"}
         first = local.call("POST", "/v1/models/a/learn", learn)
         assert first.status == 200
@@ -69,7 +72,7 @@ def test_names_are_limited(tmp_path):
 @pytest.mark.parametrize("learner", ["perceptron", "auto"])
 def test_the_account_follows_the_learner(tmp_path, learner):
     with Local(tmp_path) as local:
-        assert local.call("POST", "/v1/models", {"name": "a", "learner": learner}).status == 201
+        assert local.call("POST", "/v1/models?wait=300", {"name": "a", "learner": learner}).status == 201
         for i in range(12):
             assert grow(local, "a", i).status == 200
         model = local.service.models["a"]

@@ -20,7 +20,7 @@ def folder(tmp_path):
     """Two models, with learned, late, pending and forgotten trials."""
     with Local(tmp_path) as local:
         for name in "mn":
-            assert local.call("POST", "/v1/models", {"name": name, "learner": "perceptron"}).status == 201
+            assert local.call("POST", "/v1/models?wait=300", {"name": name, "learner": "perceptron"}).status == 201
             for i in range(12):
                 body = {"attributes": {f"f{i % 5}": 1.0, "all": 0.5}, "label": "xyz"[i % 3], "id": f"l{i}"}
                 assert local.call("POST", f"/v1/models/{name}/learn", body).status == 200

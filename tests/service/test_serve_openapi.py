@@ -61,7 +61,7 @@ def api(request, tmp_path_factory, nursery):
         sent = {} if key is None else {"Authorization": f"Bearer {key}"}
         for name, options in {"m": {}, "v": {"kind": "mixed", "labels": "integer"}}.items():
             body = {"name": name, "learner": "perceptron"} | options
-            assert server.call("POST", "/v1/models", body, **sent)[0] == 201
+            assert server.call("POST", "/v1/models?wait=300", body, **sent)[0] == 201
         yield server, key
         assert server.call("GET", "/ready")[0] == 200
         assert "Traceback" not in server.said()

@@ -30,7 +30,7 @@ INSTANCES["mixed"] = {kind: block for found in list(INSTANCES.values()) for kind
 @pytest.fixture
 def local(tmp_path):
     with Local(tmp_path) as local:
-        assert local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"}).status == 201
+        assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
         yield local
 
 
@@ -42,7 +42,7 @@ class TestLearners:
     )
     def test_everything_works_for_all(self, local, learner, kind):
         instance, several = INSTANCES[kind], "/v1/models/s"
-        assert local.call("POST", "/v1/models", {"name": "s", "learner": learner, "kind": kind}).status == 201
+        assert local.call("POST", "/v1/models?wait=300", {"name": "s", "learner": learner, "kind": kind}).status == 201
         for i in range(6):
             assert local.call("POST", f"{several}/learn", instance | {"label": "xy"[i % 2]}).status == 200
         assert local.call("GET", f"{several}/weights").status == 200
@@ -53,7 +53,7 @@ class TestLearners:
         assert sum(row["probability"] for row in told["probabilities"]) == pytest.approx(1.0)
 
     def test_a_learner_that_does_not_take_such_instances_is_refused(self, local):
-        answer = local.call("POST", "/v1/models", {"name": "s", "learner": "naive-bayes", "kind": "votes"})
+        answer = local.call("POST", "/v1/models?wait=300", {"name": "s", "learner": "naive-bayes", "kind": "votes"})
         assert answer.status == 422
         assert answer.body["error"]["field"] == "learner"
 
@@ -74,7 +74,7 @@ class TestTrials:
         assert local.call("GET", f"{M}/trials/none").status == 404
 
     def test_what_waits_is_listed_and_its_limit_changed(self, local):
-        local.call("POST", "/v1/models", {"name": "few", "learner": "perceptron", "max_pending": 3})
+        local.call("POST", "/v1/models?wait=300", {"name": "few", "learner": "perceptron", "max_pending": 3})
         few = "/v1/models/few"
         body = {"attributes": RAIN, "id": "p0"}
         first = local.call("POST", f"{few}/predict", body)
@@ -93,7 +93,7 @@ class TestTrials:
 
     def test_limits_outlive_a_restart(self, tmp_path):
         with Local(tmp_path) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             local.call("POST", f"{M}/learn", {"attributes": RAIN, "label": "wet"})
             local.call("PATCH", M, {"max_pending": 7, "expire": 60.0})
         with Local(tmp_path) as local:
@@ -103,7 +103,7 @@ class TestTrials:
 
     def test_predictions_expire(self, tmp_path):
         with Local(tmp_path) as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron", "expire": 1e-3})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron", "expire": 1e-3})
             for i in range(150):
                 local.call("POST", f"{M}/predict", {"attributes": RAIN, "id": f"p{i}"})
             time.sleep(0.01)
@@ -115,7 +115,7 @@ class TestTrials:
     def test_export(self, local):
         for i in range(450):
             local.call("POST", f"{M}/learn", {"attributes": {f"f{i % 9}": 1.0}, "label": "xy"[i % 2], "id": f"l{i}"})
-        local.call("POST", "/v1/models", {"name": "n", "learner": "perceptron"})
+        local.call("POST", "/v1/models?wait=300", {"name": "n", "learner": "perceptron"})
         local.call("POST", "/v1/models/n/learn", {"attributes": RAIN, "label": "wet"})
         lines = [json.loads(line) for line in local.call("GET", "/v1/export").body.splitlines()]
         assert [line["id"] for line in lines if line["model"] == "m"] == [f"l{i}" for i in range(450)]
@@ -180,7 +180,7 @@ class TestFairness:
                 got = line.recv(1000)
                 assert got.startswith(b"HTTP/1.1 431")
             big = {"attributes": {f"a rather long name {i}": 1.0 for i in range(9000)}}
-            server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             assert server.call("POST", f"{M}/predict", big)[0] == 200  # a long body is none of that
 
 
@@ -233,7 +233,7 @@ class TestSmallOnes:
 
             async def crowd():
                 made = ({"name": f"m{i}", "learner": "perceptron"} for i in range(8))
-                return await asyncio.gather(*(local.request("POST", "/v1/models", body) for body in made))
+                return await asyncio.gather(*(local.request("POST", "/v1/models?wait=300", body) for body in made))
 
             statuses = [answer.status for answer in local.do(crowd())]
             assert sorted(statuses) == [201] * 3 + [429] * 5
@@ -260,7 +260,7 @@ class TestUpkeep:
 
     def test_a_signal_interrupts_the_replay(self, tmp_path):
         with Local(tmp_path / "data") as local:
-            local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+            local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             for i in range(100):
                 local.call("POST", f"{M}/learn", {"attributes": RAIN, "label": "xy"[i % 2]})
         shutil.rmtree(tmp_path / "data" / "snapshots")

@@ -32,7 +32,7 @@ def browser():
 @pytest.fixture
 def server(tmp_path, nursery):
     with Server(tmp_path / "data", "--port", str(free_port()), nursery=nursery) as server:
-        made = server.call("POST", "/v1/models", {"name": "fusion", "learner": "winnow(1.5)", "kind": "votes"})
+        made = server.call("POST", "/v1/models?wait=300", {"name": "fusion", "learner": "winnow(1.5)", "kind": "votes"})
         assert made[0] == 201
         yield server
 
@@ -145,7 +145,7 @@ def test_weights_errors_and_words(server, page):
 
 
 def test_by_keyboard_and_in_the_dark(server, page):
-    server.call("POST", "/v1/models", {"name": "other", "learner": "perceptron"})
+    server.call("POST", "/v1/models?wait=300", {"name": "other", "learner": "perceptron"})
     page.emulate_media(color_scheme="dark")
     page.goto(server.address)
     until(lambda: page.locator("#models button").count() == 2)
@@ -177,7 +177,7 @@ def test_before_there_is_a_model(tmp_path, nursery, browser):
         page.goto(server.address)
         until(lambda: page.locator("#first").is_visible())
         assert f"{server.address}/v1/models" in page.locator("#first").inner_text()
-        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
         until(lambda: page.locator("#model-title").inner_text() == "m")
         assert not page.locator("#first").is_visible()
         page.close()
@@ -186,7 +186,7 @@ def test_before_there_is_a_model(tmp_path, nursery, browser):
 def test_what_an_operator_must_know(tmp_path, nursery, browser):
     """Models in quarantine and incidents are shown, and are no reason to propose a first model."""
     with Server(tmp_path / "data", nursery=nursery) as server:
-        assert server.call("POST", "/v1/models", {"name": "broken", "learner": "perceptron"})[0] == 201
+        assert server.call("POST", "/v1/models?wait=300", {"name": "broken", "learner": "perceptron"})[0] == 201
         for label in "xy":
             assert server.call("POST", "/v1/models/broken/learn", {"attributes": {"a": 1}, "label": label})[0] == 200
         server.stop()

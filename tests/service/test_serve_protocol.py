@@ -17,7 +17,7 @@ RAIN = {"attributes": {"rain": 1.0}}
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, nursery):
     with Server(tmp_path_factory.mktemp("protocol") / "data", nursery=nursery) as server:
-        assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
+        assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
         for verb, more in (("learn", {"label": "wet", "id": "l"}), ("predict", {"id": "p"})):
             assert server.call("POST", f"{M}/{verb}", RAIN | more)[0] == 200
         yield server
@@ -148,7 +148,7 @@ def test_a_client_that_waits_to_be_told_to_go_on(server):
 
 def test_a_client_that_does_not_read_is_not_read_either(server):
     """Answers do not heap up in memory; once they are read, all of them are there."""
-    server.call("POST", "/v1/models", {"name": "wordy", "learner": "perceptron"})
+    server.call("POST", "/v1/models?wait=300", {"name": "wordy", "learner": "perceptron"})
     server.call("POST", "/v1/models/wordy/learn", RAIN | {"label": "w" * 1000})
     one = request("/v1/models/wordy/predict", json.dumps(RAIN).encode() + b" " * 1000)  # few of them fill the buffers
     with Line(server) as line:
@@ -169,7 +169,7 @@ def test_a_client_that_does_not_read_is_not_read_either(server):
 def test_stopping_answers_what_waits(tmp_path, nursery):
     """Who got an answer is in the log; who did not was hung up on."""
     with Server(tmp_path / "data", nursery=nursery) as server:
-        server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
         lines = [Line(server) for _ in range(50)]
         for i, line in enumerate(lines):
             line.send(request(f"{M}/learn", RAIN | {"label": "wet", "id": f"last-{i}"}))

@@ -21,7 +21,7 @@ M = "/v1/models/m"
 def taught(folder, learner="perceptron", kind="attributes", trials=60):
     """A data folder with two snapshots and some events after them, abandoned without any last words."""
     local = Local(folder).__enter__()
-    assert local.call("POST", "/v1/models", {"name": "m", "learner": learner, "kind": kind}).status == 201
+    assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": learner, "kind": kind}).status == 201
     chance = random.Random(3)
     for i in range(trials):
         local.call("POST", f"{M}/learn", instance(chance, kind) | {"label": chance.choice("xyz")})
@@ -80,7 +80,7 @@ def test_a_long_log_in_bulk(tmp_path):
     """Many rows at once, rows one by one, and a fresh learner taught off-line: the same bits."""
     chance = random.Random(5)
     with Local(tmp_path) as local:
-        local.call("POST", "/v1/models", {"name": "m", "learner": "winnow(1.3)"})
+        local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "winnow(1.3)"})
         for start in range(0, 3000, 500):
             many = []
             for i in range(start, start + 500):
@@ -109,7 +109,7 @@ def test_a_long_log_in_bulk(tmp_path):
 def test_numbers_too_large_to_learn_from(tmp_path):
     """What overflows is stored, told, not learned; and a replay does the same."""
     with Local(tmp_path) as local:
-        local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
         statuses = []
         for i in range(12):
             body = {"attributes": {"a": 1e100, "b": -1e100 if i % 2 else 1.0}, "label": "xyz"[i % 3]}
@@ -133,7 +133,7 @@ def test_half_written_snapshots_are_swept_away(tmp_path):
 
 def test_old_snapshots_go(tmp_path):
     with Local(tmp_path) as local:
-        local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
         for i in range(5):
             local.call("POST", f"{M}/learn", {"attributes": {"a": 1.0}, "label": str(i)})
             assert local.do(local.service.house.save(local.service.models["m"])).exists()
@@ -150,7 +150,7 @@ class PlainModel(RuleBasedStateMachine):
         super().__init__()
         self.data = self.folder / str(len(list(self.folder.iterdir())))
         self.local = Local(self.data).__enter__()
-        self.local.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})
+        self.local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
         self.learner, self.mistakes, self.trials = Learner("perceptron"), 0, 0
         self.known = {}  # id -> [instance, served or None, label or None, answer or None]
 

@@ -20,7 +20,7 @@ VOTES = {"votes": {"ann": "x", "bob": "y"}}
 
 
 def make(local, learner="perceptron", kind="attributes"):
-    assert local.call("POST", "/v1/models", {"name": "m", "learner": learner, "kind": kind}).status == 201
+    assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": learner, "kind": kind}).status == 201
 
 
 def garbage_of(local, verb, items):

@@ -73,7 +73,7 @@ def traced(folder):
     file = folder / "trace"
     watched = [STRACE, "-D", "-f", "--seccomp-bpf", "-y", "-s", "9000", "-e", f"trace={TRACED}", "-o", str(file)]
     with Server(folder / "data", prefix=watched) as server:
-        assert server.call("POST", "/v1/models", {"name": "m", "learner": "perceptron"})[0] == 201
+        assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
         threads = [threading.Thread(target=work, args=(server, client)) for client in range(CLIENTS)]
         for thread in threads:
             thread.start()

@@ -6,6 +6,7 @@ or SIGTERM, or pull the plug. Without keys, it serves only this machine.
 
   linmax serve --data DIR
   linmax serve keys add --data DIR NAME --scopes predict,learn
+  linmax serve warm
   linmax serve check DIR
 """
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+import time
+from functools import partial
 
 from linmax.cli.options import JSON_OPTION, Actions
 
@@ -58,6 +61,12 @@ KEY_ACTIONS: Actions = {
 MODEL_ARGUMENTS = f"{FOLDER_ARGUMENT}\nMODEL  the name of the model"
 ACTIONS: Actions = {
     "keys": ("add, list or revoke keys", KEY_ACTIONS),
+    "warm": (
+        "compile beforehand what models need, so that neither a start nor a new model waits",
+        """LEARNER*  such as auto or 'winnow(1.2)' (default: those of the folder's models; auto if there are none)
+--data DIR:path  a data folder, or a backup of one
+--kinds A,B=attributes,votes  of attributes, votes, scores, mixed""",
+    ),
     "check": (
         "recover every model as a start would, and list what an operator must know",
         f"{FOLDER_ARGUMENT}\n--settle  acknowledge the incidents, which clears them",
@@ -85,6 +94,9 @@ def run(arguments: argparse.Namespace) -> None:
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(f"linmax serve needs {', '.join(missing)}; install them with pip install 'linmax[serve]'")
+    if arguments.action == "warm":
+        _warm(arguments)
+        return
     if arguments.action not in (None, "keys"):
         _run_action(arguments)
         return
@@ -125,6 +137,28 @@ def _serve(arguments: argparse.Namespace) -> None:
     )
     logs.set_up()
     serve(settings, host=arguments.host, port=arguments.port, notice=arguments.json)
+
+
+def _warm(arguments: argparse.Namespace) -> None:
+    import msgspec
+
+    from linmax.cli.warm import in_parallel
+    from linmax.service.model import warm_up
+    from linmax.service.offline import descriptions
+    from linmax.service.schemas import ModelOptions
+
+    given = [{"learner": name} for name in arguments.learner]
+    wanted = [one | {"kind": kind.strip()} for one in given for kind in arguments.kinds.split(",")]
+    wanted += descriptions(arguments.data) if arguments.data is not None else []
+    if not wanted:
+        wanted = [{"kind": kind.strip()} for kind in arguments.kinds.split(",")]
+    try:
+        options = [msgspec.convert(one, ModelOptions) for one in wanted]
+    except msgspec.ValidationError as error:
+        raise ValueError(f"--kinds must be of attributes, votes, scores, mixed: {error}") from None
+    began = time.perf_counter()
+    in_parallel([partial(warm_up, one) for one in options])
+    print(f"compiled for {len(options)} kinds of models in {time.perf_counter() - began:.1f} s")
 
 
 def _bytes(option: str, size: str | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import AsyncIterator
 from functools import partial
@@ -17,12 +18,14 @@ from starlette.responses import Response, StreamingResponse
 
 from linmax.models.online import Learner
 from linmax.service.log import EventLog
+from linmax.service.model import ServedModel
 from linmax.service.operations import Call, encode, json_response
-from linmax.service.schemas import Limits, Models, NewModel, Ready, Refusal, Status, Summary
-from linmax.service.service import Service
+from linmax.service.schemas import Limits, ModelOptions, Models, NewModel, Ready, Refusal, Status, Summary
+from linmax.service.service import Creation, Service
 from linmax.service.views import After, summary
 
 EXPORT_ROWS = 200
+CREATE_SECONDS = 2.0  # that a creation waits for the compiler if the client does not say how long
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -48,16 +51,34 @@ async def models(call: Call[None]) -> Response | Models:
     for model in list(call.service.models.values()):
         shown.append(msgspec.Raw(encode(summary(model))))
         await asyncio.sleep(0)  # thousands of classes each: other requests come in between
+    shown += [msgspec.Raw(encode(_compiling(creation))) for creation in list(call.service.creations.values())]
     return json_response({"models": shown, "quarantined": quarantined})
 
 
-async def create(call: Call[NewModel]) -> Summary:
-    """Create a model."""
-    return summary(await call.service.create(call.body))
+async def create(
+    call: Call[NewModel],
+    *,
+    wait: Annotated[float, Meta(ge=0, le=300, description="seconds to wait for its code to compile")] = CREATE_SECONDS,
+) -> Response | Summary:
+    """Create a model; 202 if its code still compiles: it answers once its state is "ready"."""
+    if prefer := re.search(r"(?:^|[,;\s])wait=(\d+)", call.request.headers.get("prefer", "")):
+        wait = min(300.0, float(prefer[1]))
+    status, found = await call.service.create(call.body, wait)
+    response = json_response(summary(found) if isinstance(found, ServedModel) else _compiling(found), status)
+    if status == 202:
+        response.headers["retry-after"] = "1"
+    return response
+
+
+def _compiling(creation: Creation) -> Summary:
+    options = msgspec.convert(creation.description, ModelOptions)
+    return Summary(name=creation.name, state="compiling", options=options, created=int(1000 * creation.began))
 
 
 async def model(call: Call[None]) -> Summary:
     """Return one model."""
+    if call.service.ready and (creation := call.service.creations.get(call.request.path_params["model"])):
+        return _compiling(creation)
     return summary(call.model)
 
 
@@ -124,8 +145,13 @@ async def ready(call: Call[None]) -> Ready:
     if service.stopping.is_set():
         raise Refusal(503, "the server is stopping", retry_after=5)
     service.check_ready()
-    quarantined = sorted(service.quarantined)
-    return Ready(status="ready", disk_full=service.pipeline.full, quarantined=quarantined, incidents=service.incidents)
+    return Ready(
+        status="ready",
+        disk_full=service.pipeline.full,
+        compiling=sorted(service.creations),
+        quarantined=sorted(service.quarantined),
+        incidents=service.incidents,
+    )
 
 
 async def metrics(call: Call[None]) -> Response:

@@ -52,7 +52,7 @@ OPERATIONS = [
     Operation("GET", f"{MODEL}/predictions", views.waiting, "learn", (404, 503, 507), cost=10),
     Operation("GET", f"{MODEL}/trials/{{id}}", views.trial, "learn", (404, 503, 507)),
     Operation("GET", "/v1/models", admin.models, "predict", (503,)),
-    Operation("POST", "/v1/models", admin.create, "admin", (409, 429, 503, 507), status=201),
+    Operation("POST", "/v1/models", admin.create, "admin", (200, 202, 409, 422, 429, 503, 507), status=201),
     Operation("GET", MODEL, admin.model, "predict", (404, 503)),
     Operation("PATCH", MODEL, admin.change, "admin", (404, 503, 507)),
     Operation("DELETE", MODEL, admin.delete, "admin", (404, 428, 503, 507), status=204),

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -22,7 +23,7 @@ from linmax.service.ids import Ids
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
-AGAIN = (429, 503)
+ACCEPTED, AGAIN = 202, (429, 503)
 LONGEST_PAUSE = 5.0
 POOL = 64
 UNSET: Any = object()
@@ -39,7 +40,7 @@ class ServiceError(RuntimeError):
 class RetryLater(Exception):
     """An answer after which the request is sent again."""
 
-    def __init__(self, seconds: float, error: ServiceError) -> None:
+    def __init__(self, seconds: float, error: ServiceError | None) -> None:
         super().__init__(str(error))
         self.seconds, self.error = seconds, error
 
@@ -82,8 +83,11 @@ class Verbs:
     # -- models ---------------------------------------------------------------------------------------
 
     def create(self, name: str, learner: str = "auto", **options: Any) -> Any:
-        """Create a model: ``kind`` ("attributes", "votes", "scores", "mixed"), ``classes`` and so on; its summary."""
-        return self._ask("POST", "/v1/models", {"name": name, "learner": learner} | options)
+        """Create a model: ``kind`` ("attributes", "votes", "scores", "mixed"), ``classes`` and so on; its summary.
+
+        The first model of its kind on a machine waits until its code is compiled. The same model may be created again.
+        """
+        return self._ask("POST", f"/v1/models?wait={self._timeout / 2:g}", {"name": name, "learner": learner} | options)
 
     def models(self) -> Any:
         """Return summaries of all models."""
@@ -273,6 +277,8 @@ class Verbs:
         """Return the result for the caller; raise `RetryLater` if the request should be sent again."""
         is_json = headers.get("content-type", "") == "application/json"
         answer = json.loads(content) if is_json and content else content or None
+        if status == ACCEPTED:  # it compiles
+            raise RetryLater(float(headers.get("retry-after", 1)), None)
         if status in AGAIN:
             raise RetryLater(float(headers.get("retry-after", 1)), _error(status, answer))
         if status < 400 or request.pick is _confirmation or (isinstance(answer, dict) and "results" in answer):
@@ -281,8 +287,10 @@ class Verbs:
 
     def _pause(self, request: ClientRequest, attempt: int, error: Exception) -> float:
         """Return the seconds until a request is sent again, or raise the error if it is not."""
-        if attempt == self._retries:
-            raise (error.error if isinstance(error, RetryLater) else error) from None
+        if isinstance(error, RetryLater) and error.error is None:
+            return error.seconds
+        if attempt >= self._retries:
+            raise (error.error if isinstance(error, RetryLater) and error.error else error) from None
         if not isinstance(error, (RetryLater, ConnectionRefusedError)) and not request.repeatable:
             raise error
         wanted = error.seconds if isinstance(error, RetryLater) else 0.0
@@ -331,7 +339,7 @@ class Client(Verbs):
         self.close()
 
     def _send(self, request: ClientRequest) -> Any:
-        for attempt in range(self._retries + 1):
+        for attempt in count():
             try:
                 return self._result(request, *self._exchange(request))
             except (RetryLater, OSError, http.client.HTTPException) as error:
@@ -391,7 +399,7 @@ class AsyncClient(Verbs):
         await self.close()
 
     async def _send(self, request: ClientRequest) -> Any:
-        for attempt in range(self._retries + 1):
+        for attempt in count():
             try:
                 async with asyncio.timeout(self._timeout):
                     answer = await self._exchange(request)

@@ -106,6 +106,10 @@ class _State:
         """Yield the families."""
         service = self.service
         yield GaugeMetricFamily("linmax_ready", "1 when requests are taken", value=float(service.ready))
+        compiling = GaugeMetricFamily("linmax_compiling", "1 while a new model compiles", labels=["model"])
+        for name in list(service.creations):
+            compiling.add_metric([name], 1.0)
+        yield compiling
         yield GaugeMetricFamily("linmax_recovery_seconds", "Time of the last recovery", value=service.recovery_seconds)
         failures = CounterMetricFamily("linmax_housekeeping_failures", "Upkeep that failed", labels=["duty"])
         for duty, count in service.house.failures.items():

@@ -6,6 +6,7 @@ determines its state, and a replay gives the same bits.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 from collections import Counter
@@ -27,7 +28,18 @@ from linmax.service.pipeline import Guess
 from linmax.service.schemas import ModelOptions, Probability, Refusal
 from linmax.service.weights import WeightsCache
 
-__all__ = ["EMPTY_INSTANCE", "PENDING", "UNFIT", "Account", "Curve", "Noted", "ServedModel", "is_fragile"]
+__all__ = [
+    "EMPTY_INSTANCE",
+    "PENDING",
+    "SAME",
+    "UNFIT",
+    "Account",
+    "Curve",
+    "Noted",
+    "ServedModel",
+    "is_fragile",
+    "warm_up",
+]
 
 logger = logging.getLogger("linmax.service")
 
@@ -36,6 +48,7 @@ LARGE = 1e50  # numbers beyond it are looked at more closely
 STEEP = (1.0, 30.0, 1e3, 1e6)  # numbers that a rule with a steep link cannot take
 EMPTY_INSTANCE: Instance = {"attributes": {}}  # an empty instance is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
+WARM_UP_TRIALS, VIEWS_AT = 400, 20
 CURVE_POINTS = 2048  # the most points that a curve stores
 Point = tuple[int, int, int | None, int | None]
 # The options on which a state depends.
@@ -54,9 +67,10 @@ class ServedModel:
 
     def __init__(self, row: ModelRow) -> None:
         self.number, self.name, self.created = row.number, row.name, row.created
+        self.description = msgspec.to_builtins(msgspec.convert(row.description, ModelOptions))
         self.options = msgspec.convert(row.description | row.limits, ModelOptions)
         self.limits = InstanceLimits(self.options)
-        self.learner = _learner(self.options)
+        self.learner = make_learner(self.options)
         self.fragile = is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
         self.account = Account()
         self.applied = 0  # sequence number of the last event in the state
@@ -69,6 +83,10 @@ class ServedModel:
         self.nbytes = self.measure()
         self._measured = 0  # names in the learner when it was measured
         self.late = 0  # labels that came after their prediction was served, or say only what is wrong
+
+    def is_described_by(self, description: Mapping[str, Any]) -> bool:
+        """Return whether these are its options, as they are now or as they were when it was created."""
+        return description in (self.description, msgspec.to_builtins(self.options))
 
     def change(self, limits: Mapping[str, Any]) -> None:
         """Change options that do not affect what is learned."""
@@ -190,20 +208,6 @@ class ServedModel:
             return None
         return first + (0 if self.learner.fixed else len(self.learner.known)), slope
 
-    def warm_up(self) -> None:
-        """Compile and try out everything the learner needs, so that no request waits for it; the learner is spoiled."""
-        labels: list[Any] = self.limits.classes or (["a", "b"] if self.limits.label_type is str else [0, 1])
-        blocks = {"attributes": {"a": 1.0}, "votes": {"a": labels[0]}, "scores": {"a": {labels[0]: 1.0}}}
-        kinds = blocks if self.limits.kind == "mixed" else (self.limits.kind,)
-        instance: Instance = {kind: blocks[kind] for kind in kinds}
-        if self.options.candidates:
-            instance = {kind: block for kind, block in instance.items() if kind != "attributes"}
-            instance["candidates"] = labels
-        for label in (*labels[:2], labels[0], labels[0]):
-            self.predict(instance)
-            self.learner.predict_proba(**instance)
-            self.learner.learn(**instance, label=label)
-
     # -- snapshots and recovery -----------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -241,7 +245,69 @@ class ServedModel:
         self.pending, self.unlearned, self.late = pending, unlearned, late
 
 
-def _learner(options: ModelOptions) -> Learner:
+def warm_up(options: ModelOptions) -> None:
+    """Use a learner for everything that requests ask for, so that its code is compiled; refuse what it cannot learn.
+
+    Requests are answered in the event loop, where a compilation would let all of them wait.
+    """
+    labels: list[Any] = options.classes or (["a", "b", "c"] if options.labels == "text" else [0, 1, 2])
+    for variant in (_numbers, _words) if options.kind in ("attributes", "mixed") else (_words,):
+        learner = make_learner(options)
+        for trial in range(WARM_UP_TRIALS):
+            instance = _example(options, labels, trial, variant(trial))
+            label = labels[trial * trial % (2 + trial // (WARM_UP_TRIALS // 2)) % len(labels)]
+            learner.predict(**instance)
+            learner.learn(**instance, label=label)
+            if trial % (WARM_UP_TRIALS // 2) == VIEWS_AT:
+                for use in _uses(learner, instance, label):
+                    with contextlib.suppress(*UNFIT):  # what this learner does not have
+                        use()
+
+
+def _numbers(trial: int) -> dict[str, float]:
+    return {"u": trial * 37 % 100 / 100, "v": trial % 7 / 7}
+
+
+def _words(trial: int) -> dict[str, float]:
+    return {f"a{trial % 50}": 1.0, f"b{trial % 3}": 1.0}
+
+
+def _example(options: ModelOptions, labels: list[Any], trial: int, attributes: dict[str, float]) -> Instance:
+    """Return an instance that a model of these options takes."""
+    votes = {voter: labels[(trial * (i + 1) + i) % len(labels)] for i, voter in enumerate(("ann", "bob", "cy"))}
+    scores = {"ann": {name: trial * (i + 3) % 10 / 10 for i, name in enumerate(labels)}}
+    blocks: Instance = {"attributes": attributes, "votes": votes, "scores": scores}
+    kinds = (options.kind,) if options.kind != "mixed" else ("attributes", "votes") if "u" in attributes else blocks
+    instance: Instance = {kind: blocks[kind] for kind in kinds}
+    if options.candidates:
+        instance.pop("attributes", None)
+        instance["candidates"] = labels
+    return instance
+
+
+def _uses(learner: Learner, instance: Instance, label: Label) -> list[Callable[[], object]]:
+    """Return what requests ask of a learner besides predictions and labels."""
+    votes = dict(list(instance.get("votes", {}).items())[:1])
+    rows = (np.array([0, 1]), np.zeros(1, np.int32), np.ones(1), np.zeros(1, np.int32))
+    return [
+        lambda: learner.predict_proba(**instance),
+        lambda: learner.predict_set(**instance, coverage=0.9),
+        lambda: learner.scores(**instance),
+        lambda: learner.rank(**instance),
+        lambda: learner.learn(**instance, wrong=label),
+        lambda: learner.learn(**instance, label=None),
+        lambda: learner.learn(**instance, label=label, weight=0.5),
+        lambda: learner.learn_rows(*rows),
+        lambda: learner.wants_label(**instance),
+        lambda: learner.inquiry(votes).next(),
+        lambda: learner.panels_to_compare(None)(),
+        lambda: learner.weights.arrays,
+        lambda: Learner.from_state(*learner.state()).learn(**instance, label=label),
+    ]
+
+
+def make_learner(options: ModelOptions) -> Learner:
+    """Return a new learner; 422 if there is none with these options."""
     if options.candidates and options.kind == "attributes":
         message = (
             "candidates need votes or scores: an attribute has a weight for each class, and candidates are no classes"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import apsw
 import numpy as np
 
 from linmax.service.environment import agree, environment, same_versions, versions
@@ -48,6 +50,16 @@ def opened(data: Path) -> Iterator[EventLog]:
         yield log
     finally:
         log.close()
+
+
+def descriptions(data: Path) -> list[dict[str, Any]]:
+    """Return the options of a folder's models, also while a server uses it."""
+    if not (data / "log.sqlite").exists():
+        raise ValueError(f"{data} holds no log; name the folder that linmax serve --data was given")
+    log = apsw.Connection(str(data / "log.sqlite"), flags=apsw.SQLITE_OPEN_READWRITE)
+    rows: list[Any] = log.execute("SELECT description FROM models WHERE deleted IS NULL").fetchall()
+    log.close()
+    return [json.loads(text) for (text,) in rows]
 
 
 def _row(log: EventLog, name: str) -> ModelRow:

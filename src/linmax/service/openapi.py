@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["describe"]
 
 MEANINGS = {
+    200: "It exists already",
+    202: "Not yet done; ask again after Retry-After seconds",
     207: "Some items succeeded; each result has its own status",
     400: "Malformed HTTP",
     401: "No valid key",
@@ -75,9 +77,9 @@ def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
     statuses = {403, 500, *operation.refuses} | ({401} if operation.scope else set())
     statuses |= {413, 415, 422} if operation.reader is not None else {422} if operation.query else set()
     for status in sorted(statuses):
-        form = operation.returns if status == HTTPStatus.MULTI_STATUS else Error
+        form = operation.returns if status < HTTPStatus.MULTIPLE_CHOICES else Error
         responses[str(status)] = {"description": MEANINGS[status], "content": content(form)}
-        if status in (429, 503):
+        if status in (202, 429, 503):
             responses[str(status)]["headers"] = RETRY
     text = {"type": "string", "minLength": 1}
     parameters: list[dict[str, Any]] = [

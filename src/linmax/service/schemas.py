@@ -268,27 +268,30 @@ class Status(Struct, kw_only=True):
 class Ready(Struct, kw_only=True):
     """Readiness; with a full disk, only for predictions that are not stored.
 
-    Models in quarantine are not served; `incidents` require an operator and are not settled yet.
+    Models in quarantine, and those whose code compiles, are not served; `incidents` require an operator and are not
+    settled yet.
     """
 
     status: str
     disk_full: bool
+    compiling: list[str]
     quarantined: list[str]
     incidents: list[str]
 
 
 class Summary(Struct, kw_only=True):
-    """Figures of a model; mistakes are those of the labels that were served."""
+    """Figures of a model; mistakes are those of the labels that were served. It takes no trials while it compiles."""
 
     name: str
+    state: Literal["ready", "compiling"] = "ready"
     options: ModelOptions
-    trials: int
-    mistakes: int
-    updates: int
-    classes: list[Label]
-    pending: int
-    applied_seq: int
-    snapshot_seq: int
+    trials: int = 0
+    mistakes: int = 0
+    updates: int = 0
+    classes: list[Label] = []
+    pending: int = 0
+    applied_seq: int = 0
+    snapshot_seq: int = 0
     created: int
 
 

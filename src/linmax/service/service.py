@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -20,21 +20,22 @@ from linmax.service.ids import Ids
 from linmax.service.instances import Instance, Label
 from linmax.service.log import BACKUP_NOTE, Damaged, DiskFull, Event, EventLog, ModelRow
 from linmax.service.maintenance import Maintenance
-from linmax.service.model import UNFIT, ServedModel
+from linmax.service.model import SAME, UNFIT, ServedModel, warm_up
 from linmax.service.names import Budget, KnownNames
 from linmax.service.pipeline import Entry, Guess, Pipeline
 from linmax.service.replay import Interrupted, replay
-from linmax.service.schemas import NewModel, Refusal
+from linmax.service.schemas import ModelOptions, NewModel, Refusal
 from linmax.service.settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
 from linmax.service.trials import TrialService
 
-__all__ = ["Quarantined", "Service"]
+__all__ = ["Creation", "Quarantined", "Service"]
 
 logger = logging.getLogger("linmax.service")
 
 CONFIRM_SECONDS = 120
 LOCK_SECONDS = 3.0
+SLOW_COMPILATION = 1.0  # seconds that are reported
 LOADING_SECONDS = 0.1  # of CPU time: a new model that takes longer has loaded compiled code
 CLOCK_HOURS = 0.1  # that a clock may be set back without a word
 LAST_ERRORS = 20
@@ -48,6 +49,17 @@ class Quarantined:
     number: int
     name: str
     reason: str
+
+
+@dataclass(slots=True)
+class Creation:
+    """A model that is being created: its code is compiled."""
+
+    name: str
+    options: NewModel
+    description: dict[str, Any]
+    began: float
+    task: asyncio.Task[ServedModel] = field(init=False)
 
 
 class Service:
@@ -92,7 +104,9 @@ class Service:
         self._observe, self._fail, self._loaded = observe, fail, loaded
         self._confirmations: dict[int, tuple[str, float]] = {}
         self._unwritten: list[tuple[int, int, Guess, str | None]] = []
-        self._creations: dict[str, tuple[NewModel, asyncio.Task[ServedModel]]] = {}
+        self.creations: dict[str, Creation] = {}
+        self.activity = "starting"  # what recovery does, for those who wait for it
+        self._compiled: set[tuple[Any, ...]] = set()  # options whose learners have been tried out
         self._creator = ThreadPoolExecutor(1, "linmax-creator")  # models are tried out, and compiled, one at a time
 
     async def start(self) -> None:
@@ -149,6 +163,9 @@ class Service:
         for row in list(self.log.models.values()):
             try:
                 model = ServedModel(row)
+                self._say(f"compiling for model {row.name}")
+                self._compile(model.options)
+                self._say(f"replaying model {row.name}")
                 self.snapshots.restore(model, self.log)
                 self.replayed += replay(model, self.log, self._noting(row.number), stopping=self.stopping.is_set)
                 model.names, model.nbytes = KnownNames(model.learner), model.measure()
@@ -160,6 +177,22 @@ class Service:
                 self.models[row.name] = model
         sql = "SELECT message FROM incidents WHERE settled IS NULL ORDER BY number DESC LIMIT ?"
         self.incidents = [message for (message,) in self.log.run(sql, (LAST_INCIDENTS,))]
+
+    def _say(self, activity: str) -> None:
+        if self.stopping.is_set():
+            raise Interrupted
+        self.activity = activity
+        logger.info("start: %s", activity)
+
+    def _compile(self, options: ModelOptions) -> None:
+        """Compile what a model with these options needs, in a thread; at most once for all models like it."""
+        kind = tuple(str(getattr(options, name)) for name in SAME)
+        if kind not in self._compiled:
+            began = time.perf_counter()
+            warm_up(options)
+            self._compiled.add(kind)
+            if (seconds := time.perf_counter() - began) > SLOW_COMPILATION:
+                logger.info("%s for %s is compiled, %.1f s", options.learner, options.kind, seconds)
 
     def _quarantine(self, row: ModelRow, error: Exception) -> None:
         reason = f"{error}" if isinstance(error, (Refusal, Damaged)) else f"{type(error).__name__}: {error}"
@@ -183,6 +216,8 @@ class Service:
         self.check_ready()
         found = self.models.get(name)
         if found is None:
+            if name in self.creations:
+                raise Refusal(503, f"model {name!r} is compiling; try again", retry_after=1)
             if name in self.quarantined:
                 message = f"model {name!r} is in quarantine: {self.quarantined[name].reason}; see linmax serve check"
                 raise Refusal(503, message, quarantined=True)
@@ -192,45 +227,48 @@ class Service:
     def check_ready(self) -> None:
         """Refuse with 503 before recovery is done."""
         if not self.ready:
-            raise Refusal(503, "the log is being replayed; try again", retry_after=1)
+            raise Refusal(503, f"the service is starting: {self.activity}; try again", retry_after=1)
 
-    async def create(self, body: NewModel) -> ServedModel:
-        """Create a model; a request that is repeated, as after a timeout, gets the same one."""
+    async def create(self, body: NewModel, wait: float) -> tuple[int, ServedModel | Creation]:
+        """Create a model; return 201 and the model, 200 if it exists, 202 if its code still compiles after `wait`.
+
+        A request that is repeated, as after a timeout, gets the same model.
+        """
         self.check_ready()
-        name = body.name
-        model = self.models.get(name)
-        if model is not None and not model.applied and _is_request_for(model, body):
-            return model
-        known, task = self._creations.get(name, (None, None))
-        if task is None or known != body:
+        name, description = body.name, msgspec.to_builtins(body)
+        del description["name"]
+        if (model := self.models.get(name)) is not None and model.is_described_by(description):
+            return 200, model
+        creation = self.creations.get(name)
+        if creation is None or creation.description != description:
             self._check_name_is_free(name)
-            task = asyncio.create_task(self._create(body))
-            self._creations[name] = body, task
-            task.add_done_callback(lambda _: self._creations.pop(name, None))
-        return await asyncio.shield(task)  # a client that gives up leaves it to the next request
+            creation = self.creations[name] = Creation(name, body, description, time.time())
+            creation.task = asyncio.create_task(self._create(creation))
+            creation.task.add_done_callback(lambda task: (self.creations.pop(name), task.exception()))
+        await asyncio.wait([creation.task], timeout=wait)  # a client that gives up leaves it to the next request
+        return (201, creation.task.result()) if creation.task.done() else (202, creation)
 
     def _check_name_is_free(self, name: str) -> None:
-        if name in self._creations:
-            raise Refusal(409, f"a model called {name!r} with other options is being created", field="name")
-        if name in self.models or name in self.quarantined:
-            raise Refusal(409, f"a model called {name!r} exists; delete it or choose another name", field="name")
-        count = len(self.models) + len(self.quarantined) + len(self._creations)
+        if name in self.creations or name in self.models or name in self.quarantined:
+            message = f"a model called {name!r} with other options exists; delete it or choose another name"
+            raise Refusal(409, message, field="name")
+        count = len(self.models) + len(self.quarantined) + len(self.creations)
         if count >= self.settings.max_models:
             raise Refusal(429, f"there are {count} models, the most allowed; delete one")
 
-    async def _create(self, body: NewModel) -> ServedModel:
-        description = msgspec.to_builtins(body)
-        del description["name"]
+    async def _create(self, creation: Creation) -> ServedModel:
+        """Try a model out, and compile what it needs; then store it: what is impossible leaves no trace."""
         began = time.process_time()
-        try:  # what is impossible is refused before anything is stored
-            work = self._creator.submit(_try_out, ModelRow(0, body.name, description, 0))
-            await asyncio.wrap_future(work)
+        logger.info("compiling for model %s", creation.name)
+        try:
+            await asyncio.wrap_future(self._creator.submit(self._compile, creation.options))
         except UNFIT as error:
+            logger.warning("model %s is not created: %s", creation.name, error)
             raise Refusal(422, str(error), field="learner") from None
         if time.process_time() - began > LOADING_SECONDS:
             self._loaded()
-        row = await self.pipeline.call(lambda log: log.create(body.name, description))
-        model = self.models[body.name] = ServedModel(row)
+        row = await self.pipeline.call(lambda log: log.create(creation.name, creation.description))
+        model = self.models[creation.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
 
@@ -276,14 +314,3 @@ class Service:
         if event.fault is not None:
             message = f"stored, but it cannot be learned: {event.fault}"
             entry.outcome = Refusal(422, message, field=model.options.kind)
-
-
-def _try_out(row: ModelRow) -> None:
-    """Try a model out, so that all code that it needs is compiled."""
-    ServedModel(row).warm_up()
-
-
-def _is_request_for(model: ServedModel, body: NewModel) -> bool:
-    """Return whether a request asks for exactly this model."""
-    asked = msgspec.to_builtins(body)
-    return asked.pop("name") == model.name and asked == msgspec.to_builtins(model.options)

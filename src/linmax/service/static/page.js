@@ -33,7 +33,7 @@ async function refresh() {
     return;
   }
   if (!answer.ok) {
-    say("lost", "the server is not ready yet");
+    say("lost", (await answer.json()).error.message);
     return;
   }
   const told = await answer.json();
@@ -94,8 +94,8 @@ function listModels(models) {
 
 const buttonOf = (name) => at("models").querySelector(`button[data-name="${CSS.escape(name)}"]`);
 
-function showCount(name, { mistakes, trials }) {
-  const told = trials === 0 ? "no trials yet" : `${whole.format(mistakes)} of ${whole.format(trials)} wrong`;
+function showCount(name, { mistakes, trials, state }) {
+  const told = state === "compiling" ? "compiling" : trials === 0 ? "no trials yet" : `${whole.format(mistakes)} of ${whole.format(trials)} wrong`;
   buttonOf(name).querySelector("span").textContent = told;
 }
 
@@ -147,7 +147,7 @@ async function poll() {
   }
   if (name !== chosen) return; // another model was chosen meanwhile
   if (answer.status === 401 || answer.status === 403) showLogin();
-  else if (!answer.ok) say("lost", "the connection is lost; trying again");
+  else if (!answer.ok) say("lost", (await answer.json()).error.message);
   else {
     const news = await answer.json();
     if (name !== chosen) return;
