@@ -17,7 +17,7 @@ import msgspec
 from linmax.service.environment import environment
 from linmax.service.folder import flush_folder, private_folder
 from linmax.service.ids import Ids
-from linmax.service.instances import Instance, Label
+from linmax.service.instances import Instance, InstanceLimits, Label
 from linmax.service.log import BACKUP_NOTE, Damaged, DiskFull, Event, EventLog, ModelRow
 from linmax.service.maintenance import Maintenance
 from linmax.service.model import SAME, UNFIT, ServedModel, warm_up
@@ -242,6 +242,7 @@ class Service:
         creation = self.creations.get(name)
         if creation is None or creation.description != description:
             self._check_name_is_free(name)
+            InstanceLimits(body)  # which refuses options that contradict each other
             creation = self.creations[name] = Creation(name, body, description, time.time())
             creation.task = asyncio.create_task(self._create(creation))
             creation.task.add_done_callback(lambda task: (self.creations.pop(name), task.exception()))
