@@ -112,13 +112,30 @@ def exchange(connection, method, path, body=None, **headers):
     return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" and text else text
 
 
+class Editor:
+    """Changes the rows of a log behind the back of everybody, with the checksums of its pages as they should be."""
+
+    def __init__(self, path):
+        from linmax.service.pages import CheckedVFS, connect
+
+        self.vfs = CheckedVFS()
+        self.database = connect(path, self.vfs)
+        self.execute, self.close = self.database.execute, self.database.close
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
 def read_log(data):
     """Every event of every live model as plain Python, read from a copy without the code of the service.
 
     Returns {model name: [(seq, kind, id, instance, served, label)]}; kinds are predict, learn, label, forget and wants.
     A label that is only known to be wrong is ("wrong", class).
     """
-    database = sqlite3.connect(f"file:{Path(data) / 'log.sqlite'}", uri=True)
+    database = sqlite3.connect(f"file:{Path(data) / 'log.sqlite'}?mode=ro", uri=True)
     found = {}
     for number, name in database.execute("SELECT model, name FROM models WHERE deleted IS NULL").fetchall():
         events, trials = [], {}

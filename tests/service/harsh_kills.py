@@ -12,7 +12,6 @@ import argparse
 import random
 import shutil
 import signal
-import sqlite3
 import sys
 import tempfile
 import threading
@@ -22,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness import Server
+from harness import Editor, Server
 from ledger import Ledger, check_answers, drain, rewind
 from nursery import Nursery
 
@@ -118,13 +117,12 @@ class Nemesis:
 
     def harm(self):
         """Damage an event of the other model: it goes into quarantine alone, and is skipped or deleted off-line."""
-        database = sqlite3.connect(self.data / "log.sqlite")
+        database = Editor(self.data / "log.sqlite")
         number = database.execute("SELECT model FROM models WHERE name = 'other' AND deleted IS NULL").fetchone()[0]
         database.execute(
-            "UPDATE events SET numbers = zeroblob(length(numbers)) WHERE seq = (SELECT max(seq) FROM events WHERE model = ?)",
+            "UPDATE events SET body = zeroblob(length(body)) WHERE seq = (SELECT max(seq) FROM events WHERE model = ?)",
             (number,),
         )
-        database.commit()
         database.close()
         for path in (self.data / "snapshots").glob(f"{number}-*"):
             path.unlink()
@@ -183,7 +181,7 @@ class Nemesis:
 
 def asked(data, sql):
     """One value from a log."""
-    database = sqlite3.connect(data / "log.sqlite")
+    database = Editor(data / "log.sqlite")
     found = database.execute(sql).fetchone()[0]
     database.close()
     return found

@@ -37,6 +37,7 @@ class Local:
 
     def abandon(self):
         """Stop without any last words, as a crash would."""
+        self.do(self.service.house.end())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         if hasattr(self.service, "pipeline"):  # its thread may be busy with the file

@@ -3,7 +3,6 @@
 import os
 import platform
 import shutil
-import sqlite3
 import subprocess
 import sys
 import zlib
@@ -13,7 +12,7 @@ import pytest
 
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
-from harness import read_log, replayed
+from harness import Editor, read_log, replayed
 from local import Local
 
 from linmax.service import offline
@@ -119,7 +118,6 @@ def test_a_flipped_bit_in_the_wal_is_said(tmp_path, place):
         told = local.call("GET", "/ready").body["incidents"]
         assert len(told) == 1
         assert "events up to 61 were acknowledged" in told[0]
-        assert ("this is not the log" in told[0]) == (place == 0.0)  # its beginning was in the WAL too
         kept = data / told[0].rsplit(" ", 1)[1]
         assert kept.read_bytes() == content
         if place:
@@ -134,10 +132,9 @@ def test_a_damaged_event_puts_its_model_alone_into_quarantine(tmp_path):
             teach(local, 0, 10, name)
     for path in (tmp_path / "snapshots").iterdir():
         path.unlink()
-    database = sqlite3.connect(tmp_path / "log.sqlite")
+    database = Editor(tmp_path / "log.sqlite")
     seq = database.execute("SELECT seq FROM events WHERE model = 1 LIMIT 1 OFFSET 4").fetchone()[0]
     database.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = ?", (seq,))
-    database.commit()
     database.close()
     with Local(tmp_path) as local:
         ready = local.call("GET", "/ready")
@@ -188,7 +185,7 @@ def test_the_checksum_is_what_the_documents_say(tmp_path):
         teach(local, 0, 5)
         local.call("POST", f"{M}/predict", {"attributes": {"new": 1.0}, "id": "p"})
         local.call("POST", f"{M}/label", {"id": "p", "label": "x"})
-    database = sqlite3.connect(tmp_path / "log.sqlite")
+    database = Editor(tmp_path / "log.sqlite")
     running = database.execute("SELECT kept_crc FROM models").fetchone()[0]
     sql = "SELECT seq, kind, at, id, refers, body, crc FROM events ORDER BY seq"
     for *fields, body, crc in database.execute(sql):
@@ -286,10 +283,9 @@ class TestUpgrade:
             weights = local.service.models["m"].learner.weights
         self.rewritten(tmp_path, lambda told: told["learner"].pop("model"))
         if not whole:
-            database = sqlite3.connect(tmp_path / "log.sqlite")
+            database = Editor(tmp_path / "log.sqlite")
             database.execute("DELETE FROM events WHERE seq < 20")
             database.execute("UPDATE models SET kept = 20")
-            database.commit()
             database.close()
         with Local(tmp_path) as local:
             ready = local.call("GET", "/ready").body

@@ -195,7 +195,7 @@ class TestOwnership:
         log = EventLog(tmp_path / "log.sqlite")
         log.database.execute("PRAGMA user_version = 99")
         log.close()
-        with pytest.raises(ValueError, match="has version 99, this linmax reads 6"):
+        with pytest.raises(ValueError, match="has version 99, this linmax reads 7"):
             EventLog(tmp_path / "log.sqlite")
 
 

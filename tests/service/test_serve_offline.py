@@ -1,13 +1,12 @@
 """The data folder without its server: check, skip, delete, verify, export, compact."""
 
 import json
-import sqlite3
 
 import pytest
 
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 
-from harness import read_log
+from harness import Editor, read_log
 from local import Local
 
 from linmax import cli
@@ -37,10 +36,9 @@ def damage(folder, offset=4):
     """Change one event of the first model, behind the back of everybody."""
     for path in (folder / "snapshots").glob("1-*"):
         path.unlink()
-    database = sqlite3.connect(folder / "log.sqlite")
+    database = Editor(folder / "log.sqlite")
     seq = database.execute("SELECT seq FROM events WHERE model = 1 LIMIT 1 OFFSET ?", (offset,)).fetchone()[0]
     database.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = ?", (seq,))
-    database.commit()
     database.close()
     return seq
 
@@ -97,14 +95,13 @@ def test_delete(folder, capsys):
 
 @pytest.mark.parametrize("what", ["body", "checksum", "answer"])
 def test_verify_finds_what_a_start_does_not_see(folder, capsys, what):
-    database = sqlite3.connect(folder / "log.sqlite")
+    database = Editor(folder / "log.sqlite")
     if what == "body":
         database.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = 7")
     elif what == "answer":
         database.execute("UPDATE answers SET predicted = 'none of them' WHERE seq IN (SELECT max(seq) FROM answers)")
     else:
         database.execute("UPDATE events SET crc = 0 WHERE seq = 5")
-    database.commit()
     database.close()
     assert run(capsys, "check", folder)[0] == 0  # from the snapshots
     assert run(capsys, "verify", folder)[0] == 1

@@ -4,7 +4,6 @@ import itertools
 import os
 import re
 import shutil
-import sqlite3
 import time
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 pytest.importorskip("apsw", reason="needs the extra 'serve'")
 pytest.importorskip("playwright", reason="needs playwright (the extra 'dev')")
 
-from harness import PATIENCE, Server, free_port
+from harness import PATIENCE, Editor, Server, free_port
 from playwright.sync_api import sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -190,10 +189,9 @@ def test_what_an_operator_must_know(tmp_path, nursery, browser):
         for label in "xy":
             assert server.call("POST", "/v1/models/broken/learn", {"attributes": {"a": 1}, "label": label})[0] == 200
         server.stop()
-        database = sqlite3.connect(tmp_path / "data" / "log.sqlite")
+        database = Editor(tmp_path / "data" / "log.sqlite")
         database.execute("UPDATE events SET crc = 0 WHERE seq = 3")
         database.execute("INSERT INTO incidents (at, message) VALUES (0, 'the log has lost <b>its</b> end')")
-        database.commit()
         database.close()
         for path in (tmp_path / "data" / "snapshots").iterdir():
             path.unlink()

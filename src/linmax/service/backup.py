@@ -16,6 +16,7 @@ import apsw
 
 from linmax.service.folder import give_to_owner
 from linmax.service.log import BACKUP_NOTE, Mark, damage_said, last_seq
+from linmax.service.pages import CheckedVFS, connect
 from linmax.service.snapshots import SNAPSHOT_NAME
 
 __all__ = ["back_up"]
@@ -56,7 +57,8 @@ def _copy_files(data: Path, partial: Path) -> None:
 
 
 def _copy_log(data: Path, partial: Path) -> None:
-    source = apsw.Connection(str(data / "log.sqlite"), flags=apsw.SQLITE_OPEN_READWRITE)
+    vfs = CheckedVFS()  # which the copy gets too
+    source = connect(data / "log.sqlite", vfs)
     source.set_busy_timeout(int(1000 * WAIT_SECONDS))
     with damage_said(source, data / "log.sqlite"):
         source.execute("VACUUM INTO ?", (str(partial / "log.sqlite"),))

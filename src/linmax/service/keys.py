@@ -54,6 +54,13 @@ class Key(msgspec.Struct, kw_only=True):
     revoked: int | None = None
 
 
+class _KeyTable(msgspec.Struct):
+    """The content of the file; without its checksum a flipped bit could give a key more than it had."""
+
+    keys: list[Key]
+    sha256: str
+
+
 class KeyFile:
     """The keys of one data folder."""
 
@@ -63,13 +70,16 @@ class KeyFile:
     def read(self) -> list[Key] | None:
         """Return all keys, revoked ones too; None if there has never been one."""
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=list[Key])
+            table = msgspec.json.decode(self.path.read_bytes(), type=_KeyTable)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise ValueError(f"{self.path} cannot be read: {error.strerror}; it must belong to this user") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{self.path} cannot be read: {error}; restore it from a copy") from None
+        if table.sha256 != _digest(str(table.keys)):
+            raise ValueError(f"{self.path} is damaged; restore it from a copy")
+        return table.keys
 
     def add(self, name: str, scopes: list[str], rate: float | None = None) -> str:
         """Add a key; return its text, which is not stored."""
@@ -114,7 +124,7 @@ class KeyFile:
         """Replace the file atomically, readable by its owner alone; a revoked key is revoked for good."""
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".keys.")
         with os.fdopen(handle, "w") as file:
-            json.dump(msgspec.to_builtins(keys), file, indent=1)
+            json.dump({"keys": msgspec.to_builtins(keys), "sha256": _digest(str(keys))}, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         give_to_owner(Path(temporary), self.path.parent)

@@ -1,6 +1,7 @@
 """The event log: everything to be remembered, in order, on stable storage. It is the truth; all else is derived.
 
-One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns. One
+One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns; its pages
+carry checksums (`linmax.service.pages`), which are compared when it is opened and whenever a page is read. One
 process owns a log, which an exclusive lock on the file ``lock`` beside it enforces; others may read it, as a live
 backup does.
 
@@ -31,6 +32,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import secrets
 import time
 import zlib
@@ -42,20 +44,23 @@ from typing import Any, cast
 import apsw
 import msgspec
 
+from linmax.service.folder import flush_folder
 from linmax.service.instances import Instance, Label
+from linmax.service.pages import CheckedVFS, DamagedPage, connect
 from linmax.service.schemas import Refusal
 
 logger = logging.getLogger("linmax.service")
 
 PREDICT, LEARN, LABEL, FORGET, WANTS, ASKS = 1, 2, 3, 4, 5, 6
 KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget", WANTS: "wants_label", ASKS: "ask"}
-VERSION = 6
+VERSION = 7
+MOST_SHOWN = 10  # damaged pages
 CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
 SLICE_EVENTS, SLICE_PAGES = 500, 100  # of upkeep at a time
 FREE_PAGES = 64  # that may stay in the file for what comes next
 SKIPPED = "skipped by the operator"
 BACKUP_NOTE = "backup"  # a file that says that the folder is a backup; until a service uses it
-SCHEMA = """
+TABLES = """
 CREATE TABLE info (name TEXT PRIMARY KEY, value) WITHOUT ROWID;  -- identity; seq, if it does not follow from events
 CREATE TABLE models (
     model INTEGER PRIMARY KEY, name TEXT NOT NULL, description TEXT NOT NULL, created INTEGER NOT NULL,
@@ -65,18 +70,20 @@ CREATE TABLE models (
     kept_crc INTEGER NOT NULL,  -- the checksum after it
     purged INTEGER NOT NULL DEFAULT 0
 );
-CREATE UNIQUE INDEX one_name ON models (name) WHERE deleted IS NULL;
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY, model INTEGER NOT NULL, kind INTEGER NOT NULL, at INTEGER NOT NULL,
     id TEXT, refers INTEGER, body BLOB NOT NULL, crc INTEGER NOT NULL
 );
+CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted, fault TEXT);
+CREATE TABLE pending (model INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (model, seq)) WITHOUT ROWID;
+CREATE TABLE incidents (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, message TEXT NOT NULL, settled INTEGER);
+"""
+INDEXES = """
+CREATE UNIQUE INDEX one_name ON models (name) WHERE deleted IS NULL;
 CREATE UNIQUE INDEX one_trial ON events (model, id) WHERE id IS NOT NULL;
 CREATE UNIQUE INDEX one_label ON events (refers) WHERE refers IS NOT NULL;
 CREATE INDEX of_model ON events (model);  -- and by sequence number, as any index
-CREATE TABLE answers (seq INTEGER PRIMARY KEY, predicted, fault TEXT);
 CREATE INDEX faults ON answers (seq) WHERE fault IS NOT NULL;
-CREATE TABLE pending (model INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (model, seq)) WITHOUT ROWID;
-CREATE TABLE incidents (number INTEGER PRIMARY KEY, at INTEGER NOT NULL, message TEXT NOT NULL, settled INTEGER);
 """
 EVENT = (
     "SELECT e.seq, e.kind, e.at, e.id, e.refers, e.body, e.crc, p.id, p.body, a.seq, a.predicted, a.fault "
@@ -207,20 +214,19 @@ def damage_said(database: apsw.Connection, path: Path) -> Iterator[None]:
         raise InUse(
             f"{path.parent} is in use by another linmax serve; stop that one or choose another folder"
         ) from None
-    except (apsw.NotADBError, apsw.CorruptError) as error:
+    except (apsw.NotADBError, apsw.CorruptError, DamagedPage) as error:
         database.close()
-        message = "is not a linmax log; choose another folder" if isinstance(error, apsw.NotADBError) else (
-            f"is damaged ({error}); restore a backup"
-        )  # fmt: skip
-        raise ValueError(f"{path} {message}") from None
+        unknown = "page 1 " in str(error) or isinstance(error, apsw.NotADBError)
+        message = f"is damaged ({error}); restore a backup"
+        raise ValueError(f"{path} {f'is not a linmax log, or {message}' if unknown else message}") from None
     except apsw.Error as error:
         database.close()
         raise OSError(f"{path} cannot be used: {error}; its disk must let this user write, and have room") from None
 
 
-def _connect(path: Path, vfs: str | None, wait: float) -> apsw.Connection:
+def _connect(path: Path, vfs: CheckedVFS | None, wait: float) -> apsw.Connection:
     try:
-        database = apsw.Connection(str(path), vfs=vfs)
+        database = apsw.Connection(str(path)) if vfs is None else connect(path, vfs)
     except apsw.CantOpenError as error:
         raise OSError(f"cannot open {path}: {error}") from None
     database.set_busy_timeout(int(1000 * wait))
@@ -255,12 +261,15 @@ class Mark:
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
     def read(self) -> tuple[str, int] | None:
-        """Return identity and sequence number; None if there is none, or if it is damaged."""
-        identity, _, rest = os.pread(self._handle, 200, 0).decode("latin-1").partition(" ")
+        """Return identity and sequence number; None if nothing was written yet, ValueError if it is damaged."""
+        found = os.pread(self._handle, 200, 0)
+        if not found.strip(b"\0"):  # new, or the power failed before it was on the disk
+            return None
+        identity, _, rest = found.decode("latin-1").partition(" ")
         seq, _, check = rest.rstrip("\n").partition(" ")
         text = f"{identity} {seq}"
         if not seq.isdigit() or check != f"{zlib.crc32(text.encode('latin-1')):08x}":
-            return None
+            raise ValueError("the number of the last acknowledged event cannot be read: its file is damaged")
         return identity, int(seq)
 
     def write(self, identity: str, seq: int) -> None:
@@ -302,18 +311,66 @@ class EventLog:
         incident = _set_aside_foreign_wal(self.path)
         wal = self.path.with_name(f"{self.path.name}-wal")
         found = wal.read_bytes() if wal.exists() else b""  # before SQLite writes over what it cannot use
-        self.database = _connect(self.path, vfs, wait)
-        self._pages = 0
-        self.database.set_wal_hook(self._note_pages)
+        self._base, self._pages = vfs or "", 0
+        self._connect(wait)
         with damage_said(self.database, self.path):
             self._prepare(synchronous)
+            if (rebuilt := self._check_pages()) is not None:
+                self._connect(wait)
+                self._prepare(synchronous)
             self._read_tables()
         self.commits = 0
         self._mark = Mark(self.path.with_name("acknowledged"))
         self._own = self._seen()
-        if incident is not None:
-            self._note(incident)
+        for message in filter(None, (incident, rebuilt)):
+            self._note(message)
         self._compare_with_mark(found)
+
+    def _connect(self, wait: float) -> None:
+        self._vfs = CheckedVFS(self._base)
+        self.database = _connect(self.path, self._vfs, wait)
+        self.database.set_wal_hook(self._note_pages)
+
+    def _check_pages(self) -> str | None:
+        """Read all pages; if some are damaged, make the file again from its tables, and return what happened."""
+        try:
+            self.database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except (apsw.BusyError, apsw.FullError):
+            return None  # a backup reads, or there is no room: pages are checked when they are read
+        pages = list(map(str, self._vfs.damaged()))
+        if not pages:
+            return None
+        named = f"{len(pages)} damaged pages ({', '.join(pages[:MOST_SHOWN])})"
+        logger.error("%s has %s; what it holds is copied", self.path, named)
+        try:
+            aside = self._copy_tables()
+        except apsw.Error as error:
+            raise DamagedPage(f"{named}, with rows on them: {error}") from None
+        return (
+            f"the log had {named}, of indexes or unused; its rows were whole, and it was made again from them; {aside}"
+        )
+
+    def _copy_tables(self) -> str:
+        """Write the rows of all tables into a new file, which takes the place of this one; indexes follow from rows."""
+        fresh = self.path.with_name("copied.sqlite")
+        for left in (fresh, fresh.with_name(f"{fresh.name}-journal")):
+            left.unlink(missing_ok=True)
+        vfs = CheckedVFS(self._base)
+        copy = _connect(fresh, vfs, 0.0)
+        copy.execute(f"PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = FULL; BEGIN; {TABLES}")
+        for table in re.findall(r"CREATE TABLE (\w+)", TABLES):
+            marks = ",".join("?" * len(self.database.execute(f"PRAGMA table_info({table})").fetchall()))
+            rows = self.database.execute(f"SELECT * FROM {table} NOT INDEXED")
+            copy.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+        copy.execute(f"{INDEXES} PRAGMA user_version = {VERSION}; COMMIT")
+        copy.close()
+        self.database.close()
+        aside = self.path.with_name("aside") / f"log-{time.time_ns()}"
+        aside.parent.mkdir(mode=0o700, exist_ok=True)
+        os.link(self.path, aside)
+        fresh.replace(self.path)
+        flush_folder(self.path.parent)
+        return f"the damaged file is {aside.parent.name}/{aside.name}"
 
     def _prepare(self, synchronous: str) -> None:
         """Set the file up; make its tables if it is new."""
@@ -326,7 +383,7 @@ class EventLog:
         execute("BEGIN IMMEDIATE; COMMIT")
         version = execute("PRAGMA user_version").get
         if version == 0:
-            execute(f"BEGIN IMMEDIATE; {SCHEMA} INSERT INTO info VALUES ('seq', 0)")
+            execute(f"BEGIN IMMEDIATE; {TABLES} {INDEXES} INSERT INTO info VALUES ('seq', 0)")
             execute("INSERT INTO info VALUES ('identity', ?)", (secrets.token_hex(16),))
             execute(f"PRAGMA user_version = {VERSION}; COMMIT")
         elif version != VERSION:
@@ -341,8 +398,8 @@ class EventLog:
         self.identity: str = info["identity"]
         self.environments: list[dict[str, str]] = json.loads(info.get("environments", "[]"))
         self.models: dict[int, ModelRow] = {}
-        sql = "SELECT model, name, description, created, limits, kept, kept_crc FROM models WHERE deleted IS NULL"
-        rows: list[Any] = execute(sql).fetchall()
+        columns = "model, name, description, created, limits, kept, kept_crc"
+        rows: list[Any] = execute(f"SELECT {columns} FROM models WHERE deleted IS NULL ORDER BY model").fetchall()
         for number, name, description, created, limits, kept, kept_crc in rows:
             row = ModelRow(number, name, json.loads(description), created, json.loads(limits), kept, kept_crc)
             newest = execute("SELECT seq, crc FROM events WHERE model = ? ORDER BY seq DESC LIMIT 1", (number,)).get
@@ -370,7 +427,11 @@ class EventLog:
 
     def _compare_with_mark(self, wal: bytes) -> None:
         """Report what is missing at the end of the log, and use none of its numbers again."""
-        identity, seq = self._mark.read() or (self.identity, 0)
+        try:
+            identity, seq = self._mark.read() or (self.identity, 0)
+        except ValueError as error:
+            identity, seq = self.identity, 0
+            self._note(f"{error}; if the log has lost its end, it cannot be known")
         if identity == self.identity and seq <= self.seq:
             self._mark.write(self.identity, self.seq)
             return
@@ -543,6 +604,8 @@ class EventLog:
         """Change a model's limits."""
         row = self.model(number)
         row.limits = row.limits | limits
+        self.seq += 1
+        self.note_seq()
         self.run("UPDATE models SET limits = ? WHERE model = ?", (json.dumps(row.limits), number))
 
     def model(self, number: int) -> ModelRow:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 
 from linmax.service.environment import agree, environment, same_versions, versions
 from linmax.service.log import ASKS, LABEL, LEARN, SKIPPED, WANTS, Damaged, EventLog, ModelRow
 from linmax.service.model import ServedModel
+from linmax.service.pages import CheckedVFS, connect
 from linmax.service.pipeline import Guess
 from linmax.service.replay import replay
 from linmax.service.snapshots import SNAPSHOT, Snapshots, belongs
@@ -56,7 +56,8 @@ def descriptions(data: Path) -> list[dict[str, Any]]:
     """Return the options of a folder's models, also while a server uses it."""
     if not (data / "log.sqlite").exists():
         raise ValueError(f"{data} holds no log; name the folder that linmax serve --data was given")
-    log = apsw.Connection(str(data / "log.sqlite"), flags=apsw.SQLITE_OPEN_READWRITE)
+    vfs = CheckedVFS()
+    log = connect(data / "log.sqlite", vfs)
     rows: list[Any] = log.execute("SELECT description FROM models WHERE deleted IS NULL").fetchall()
     log.close()
     return [json.loads(text) for (text,) in rows]
