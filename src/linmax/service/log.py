@@ -34,6 +34,7 @@ import logging
 import os
 import re
 import secrets
+import shutil
 import time
 import zlib
 from collections.abc import Collection, Generator, Iterable, Iterator
@@ -54,7 +55,7 @@ logger = logging.getLogger("linmax.service")
 PREDICT, LEARN, LABEL, FORGET, WANTS, ASKS = 1, 2, 3, 4, 5, 6
 KIND_NAMES = {PREDICT: "predict", LEARN: "learn", LABEL: "label", FORGET: "forget", WANTS: "wants_label", ASKS: "ask"}
 VERSION = 7
-MOST_SHOWN = 10  # damaged pages
+PAGES_SHOWN = 10  # damaged pages
 CHECKPOINT_PAGES = 2_000  # 8 MB: a longer WAL makes recovery slower, a shorter one more syncs
 SLICE_EVENTS, SLICE_PAGES = 500, 100  # of upkeep at a time
 FREE_PAGES = 64  # that may stay in the file for what comes next
@@ -333,14 +334,17 @@ class EventLog:
 
     def _check_pages(self) -> str | None:
         """Read all pages; if some are damaged, make the file again from its tables, and return what happened."""
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        if wal.exists() and shutil.disk_usage(wal.parent).free < wal.stat().st_size:
+            return None  # there is no room to empty the WAL: pages are checked when they are read
         try:
             self.database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except (apsw.BusyError, apsw.FullError):
-            return None  # a backup reads, or there is no room: pages are checked when they are read
+        except (apsw.BusyError, apsw.FullError):  # a backup reads
+            return None
         pages = list(map(str, self._vfs.damaged()))
         if not pages:
             return None
-        named = f"{len(pages)} damaged pages ({', '.join(pages[:MOST_SHOWN])})"
+        named = f"{len(pages)} damaged pages ({', '.join(pages[:PAGES_SHOWN])})"
         logger.error("%s has %s; what it holds is copied", self.path, named)
         try:
             aside = self._copy_tables()
