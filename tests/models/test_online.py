@@ -498,8 +498,7 @@ def test_labels_that_come_late() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"attributes": {"a": float("nan")}}, ValueError, "'a' must be a finite number, got nan"),
-        ({"attributes": {"a": "1"}}, ValueError, "'a' must be a finite number, got '1'"),
+        ({"attributes": {"a": float("inf")}}, ValueError, "'a' must be a finite number, got inf"),
         ({"attributes": {"a": 2.0}}, ValueError, r"needs attributes in \[-1, 1\], got 2.0 for 'a'"),
         ({"attributes": 3.0}, TypeError, "attributes must be a dict by name or an array, got 3.0"),
         ({"votes": {"v": ["x"]}}, TypeError, r"\['x'\] of 'v' is not hashable"),

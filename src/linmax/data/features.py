@@ -17,13 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
 from itertools import combinations, groupby, pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from linmax.util.checks import whole
+from linmax.data.names import missing
+from linmax.util.checks import warn, whole
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -41,14 +43,45 @@ __all__ = [
     "pack",
     "pairs",
     "pairs_of",
+    "row_attributes",
 ]
 
 AND = " & "
+PLAIN_NUMBERS = frozenset((float, int, bool))
 ALL = "all"
 MOST_GROUPS = 62
 MOST_PRODUCTS = 1 << 20  # columns of products
 
 Name = TypeVar("Name", bound=Hashable)
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def row_attributes(row: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return the attributes of a row as they are read from tables: text as categories, without what is missing.
+
+    Text becomes ``name=text`` with value 1; None, nan, NA and empty text are left out, and so are dates and times, with
+    a warning. Other values stay as they are.
+
+    Examples
+    --------
+    >>> row_attributes({"size": 2.5, "color": "red", "maker": None, "price": float("nan")})
+    {'size': 2.5, 'color=red': 1.0}
+    """
+    values = row.values()
+    if PLAIN_NUMBERS.issuperset(map(type, values)) and not any(value != value for value in values):
+        return row
+    found: dict[Any, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, str):
+            if value.strip():
+                found[f"{name}={value}"] = 1.0
+        elif isinstance(value, (date, time, timedelta, np.datetime64, np.timedelta64)):
+            warn(f"{name!r} holds dates or times, which are left out; derive numbers from them, such as the hour")
+        elif not (np.ndim(value) == 0 and missing(value)):
+            found[name] = value
+    return found
 
 
 # -- literals ---------------------------------------------------------------------------------------------------------

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from linmax.data.names import no_label
+from linmax.io.batch import Batch, Classes
 from linmax.io.options import BATCH_ROWS, Position, ReadOptions
-from linmax.io.records import COLUMN_OPTIONS, Columns, Items, Records, StreamFormat
+from linmax.io.records import COLUMN_OPTIONS, Columns, Items, RecordReader, Records, StreamFormat
 from linmax.io.schema import (
+    CATEGORY,
     DATES,
     MISSING,
     NUMBER,
@@ -30,6 +32,7 @@ from linmax.io.schema import (
     TYPE_SAMPLE,
     cell_type,
     dense_columns,
+    ignored_note,
     is_number,
     named_columns,
     number_note,
@@ -39,6 +42,8 @@ from linmax.io.schema import (
     words_type,
 )
 from linmax.io.sources import Source
+from linmax.io.vocabulary import Vocabulary
+from linmax.util.checks import warn
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -51,7 +56,19 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["Arrow", "Column", "Frames", "Parquet", "TableFormat", "TableLayout", "columns_of", "floats", "is_table"]
+__all__ = [
+    "Arrow",
+    "Column",
+    "FrameReader",
+    "Frames",
+    "Parquet",
+    "TableFormat",
+    "TableLayout",
+    "columns_of",
+    "floats",
+    "is_columnar",
+    "is_table",
+]
 
 INEXACT = 2**53  # from here on, whole numbers may be rounded as floats
 
@@ -486,3 +503,48 @@ class Frames(TableFormat):
         return Records(
             "the table", lines, codes, list(texts), dense, items, row_weights, unit="row", dense_names=dense_names
         )
+
+
+class FrameReader:
+    """Reads frames without labels as rows of attributes, as streams are read; the first frame decides the columns.
+
+    Numbers are dense attributes, text and categories sparse ones, whose names it numbers as they come.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> reader = FrameReader.of(pd.DataFrame({"size": [1.0, None], "color": ["red", "blue"]}))
+    >>> batch = reader.read(pd.DataFrame({"size": [2.0], "color": ["red"]}), grow=True)
+    >>> list(batch.dicts())
+    [{'size': 2.0, 'color=red': 1.0}]
+    """
+
+    def __init__(self, kinds: dict[str, str], vocabulary: Vocabulary | None = None) -> None:
+        self.kinds, self.vocabulary = kinds, Vocabulary() if vocabulary is None else vocabulary
+
+    @classmethod
+    def of(cls, frame: Any) -> FrameReader:
+        """Decide the columns by a frame; those left out, such as dates, are named in a warning."""
+        kinds, left_out = dict[str, str](), dict[str, list[str]]()
+        for name, column in columns_of(frame)[0].items():
+            kinds[name] = column.kind if column.kind in (NUMBER, CATEGORY) else "ignored"
+            if kinds[name] == "ignored":
+                left_out.setdefault(column.kind, []).append(name)
+        for reason, names in left_out.items():
+            warn(ignored_note(reason, names))
+        if not {NUMBER, CATEGORY} & {*kinds.values()}:
+            raise ValueError("X has no column of numbers, text, categories or booleans; give one")
+        return cls(kinds)
+
+    @staticmethod
+    def has_categories(frame: Any) -> bool:
+        """Whether a frame has anything but numbers, and so is not the same as an array."""
+        return any(column.kind != NUMBER for column in columns_of(frame)[0].values())
+
+    def read(self, frame: Any, grow: bool) -> Batch:
+        """Return the rows of a frame; with ``grow`` new categories get a column, else they are left out."""
+        options = ReadOptions(known=self.kinds, unlabelled=True, grows=grow, strict=True, rows=2**62)
+        batches = list(RecordReader([frame], Frames(options), self.vocabulary, Classes()))
+        if not batches:
+            raise ValueError("X must have at least one row, got a table with 0 samples")
+        return batches[0]

@@ -21,6 +21,7 @@ import numpy as np
 
 from linmax.core.contract import HUGE, KNOWN, Trials
 from linmax.data.arrays import Layout, no_trials
+from linmax.data.features import row_attributes
 from linmax.data.names import IdWatch, Names, distinct_classes, missing, no_label, refuse_wide
 from linmax.data.normalization import Normalizer
 from linmax.engine.engine import Engine, Settings, settings_of
@@ -118,7 +119,8 @@ class Reading:
         """An instance as dicts by name, checked; with its label, which may be None, if it is to be learned."""
         if attributes is None and votes is None and scores is None:
             raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
-        numbers = {name: _number("attributes", name, value) for name, value in _items("attributes", attributes)}
+        items = row_attributes(dict(_items("attributes", attributes))).items()
+        numbers = {name: _number("attributes", name, value) for name, value in items}
         voted = {name: None if no_label(value) else value for name, value in _items("votes", votes)}
         for name, choice in voted.items():
             if choice.__hash__ is None:
@@ -1161,6 +1163,7 @@ class Learner:
                 return None if votes is None else self._of_voters(codes)
             if not isinstance(attributes, Mapping):
                 return None
+            attributes = row_attributes(attributes)
             columns = np.array([self._attributes[name] for name in attributes], np.int32)
             values = np.array(list(attributes.values()), np.float64)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
@@ -1190,6 +1193,8 @@ class Learner:
             if predicted is not REFUSED:
                 return predicted
         given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
+        if type(attributes) is dict:
+            given[0] = row_attributes(attributes)
         if given[0] is not attributes or given[1] is not votes:
             predicted = self._teach(*given, *label) if label else self._ask(*given)
             if predicted is not REFUSED:

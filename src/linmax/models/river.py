@@ -20,6 +20,7 @@ except ImportError as error:
 
 import numpy as np
 
+from linmax.data.features import row_attributes
 from linmax.models.online import Learner
 from linmax.models.sklearn.params import DEFAULT_LEARNER, scale_for
 from linmax.util.checks import at_least, boolean, one_of
@@ -31,8 +32,6 @@ else:
     pd = LazyModule("pandas")
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
-
-PLAIN_NUMBERS = {float, int, bool}  # types of plain numbers
 
 
 class OnlineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
@@ -125,7 +124,7 @@ class LinearMaxClassifier(OnlineRiver):
 
     Notes
     -----
-    A word or None as the value of an attribute is a category: ``{"colour": "red"}`` is ``{"colour=red": 1.0}``.
+    Text is a category: ``{"color": "red"}`` is ``{"color=red": 1.0}``. None and nan are missing.
 
     References
     ----------
@@ -205,9 +204,9 @@ class LinearMaxClassifier(OnlineRiver):
                     return scaled, None
             except (KeyError, TypeError, ValueError):
                 pass  # an attribute is new, was always 0, or is no number
-        if not PLAIN_NUMBERS.issuperset(map(type, x.values())) and any(map(is_word, x.values())):
-            x = categories(x)
-            order = in_order(x)
+        plain = dict(row_attributes(x))
+        if plain.keys() != x.keys():
+            x, order = plain, in_order(plain)
         if self._kind == "none":
             return {name: x[name] for name in order}, None
         try:
@@ -289,23 +288,6 @@ class FusionClassifier(OnlineRiver, base.Ensemble):  # type: ignore[misc]
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------
-
-
-def is_word(value: Any) -> bool:
-    """Return whether a value is a category."""
-    return value is None or isinstance(value, str)
-
-
-def categories(x: dict[Any, Any]) -> dict[Any, Any]:
-    """Replace words and None by attributes of their own, with value 1.
-
-    Examples
-    --------
-    >>> categories({"size": 2.5, "color": "red", "maker": None})
-    {'size': 2.5, 'color=red': 1.0, 'maker=None': 1.0}
-    """
-    numbers = {name: value for name, value in x.items() if not is_word(value)}
-    return numbers | {f"{name}={value}": 1.0 for name, value in x.items() if is_word(value)}
 
 
 def in_order(names: Iterable[Any]) -> list[Any]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Self
 
@@ -22,6 +23,8 @@ from linmax.data.names import no_label, refuse_wide
 from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
+from linmax.io.tables import FrameReader, is_columnar
+from linmax.io.vocabulary import Vocabulary
 from linmax.models.model import Model, mask_of
 from linmax.models.sklearn.early_stopping import Samples, StoppingRule, fit, foresee, relative_weights, weights_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
@@ -108,6 +111,22 @@ def known_classes(y: np.ndarray, wrong: np.ndarray, classes: Any, known: np.ndar
             "classes= there to let classes appear"
         )
     return np.union1d(known, new) if len(new) else known
+
+
+def filled(instances: Experts) -> Experts:
+    """Return scaled instances with 0 where a number is missing."""
+    if not np.isnan(instances.dense).any():
+        return instances
+    return replace(instances, dense=np.where(np.isnan(instances.dense), 0.0, instances.dense))
+
+
+def without_nan(matrix: Any) -> Any:
+    """Return a sparse matrix without the numbers that are missing."""
+    if not np.isnan(matrix.data).any():
+        return matrix
+    matrix = matrix.copy()
+    matrix.data[np.isnan(matrix.data)] = 0.0
+    return matrix
 
 
 # -- the classifier ---------------------------------------------------------------------------------------------------
@@ -203,6 +222,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     _sparse: bool
     _declared: bool
     _keeps_coverage = False  # for prediction sets
+    _frames: FrameReader | None = None  # of tables with categories
     classes_: np.ndarray
 
     def __init__(
@@ -238,7 +258,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
     # -- learning --
@@ -250,7 +270,8 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         Parameters
         ----------
         X : array, DataFrame or sparse matrix of shape (samples, attributes)
-            The attributes.
+            The attributes. Text, categories and booleans of a DataFrame (pandas, polars, Arrow) are attributes as in
+            `linmax.stream`; None and nan are missing, dates are left out with a warning.
         y : array of shape (samples,)
             The class of each sample.
         sample_weight : array of shape (samples,), default=None
@@ -268,9 +289,9 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         weights = relative_weights(sample_weight, self.class_weight, X, y)
         scaling = deepcopy(self._scaling) if resume else Scaling(scale_for(self.learner, self.scale))
         self._sparse = self._sparse if resume else sparse.issparse(X)
-        instances = self._experts(X)
+        instances = self._experts(X, grow=True)
         scaling.apply(instances[np.flatnonzero(weights > 0.0)])
-        instances = scaling.apply(instances, learn=False)
+        instances = filled(scaling.apply(instances, learn=False))
         samples = Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state))
         classes = self._known_classes(y[samples.rows] if resume else y, y[:0], None, resume)
         if resume:
@@ -307,8 +328,8 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         self._stopping_rule()
         first = not hasattr(self, "_model")
         y = labels_of(X, y)
-        X = self._attributes(X, reset=first)
         weights = self._weights(sample_weight, X, y)
+        X = self._attributes(X, reset=first)
         rows = np.flatnonzero(weights > 0.0)
         denied = np.zeros(len(y), np.bool_) if wrong is None else mask_of(wrong, len(y))
         if first and classes is None and denied[rows].all() and len(rows):
@@ -317,7 +338,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         if first:
             self._sparse, self.n_iter_, self._declared = sparse.issparse(X), 0, classes is not None
         scaling = Scaling(scale_for(self.learner, self.scale)) if first else deepcopy(self._scaling)
-        instances = scaling.apply(self._experts(X[rows]))
+        instances = filled(scaling.apply(self._experts(X, grow=True)[rows]))
         if first:  # undeclared classes join with their first labels, so that calls may be cut anywhere
             joining = classes is None and not instances.layout.raters
             self._model = self._new_model(instances, [] if joining else names.tolist(), discover=classes is None)
@@ -365,21 +386,46 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     # -- instances --
 
     def _attributes(self, X: Any, reset: bool = False) -> Any:
-        """Return the checked attributes as a dense or sparse matrix."""
+        """Return the checked attributes: a dense or sparse matrix, or a table with categories."""
         refuse_masked("X", X)
-        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C")
+        columnar = is_columnar(X)
+        if reset:
+            self._frames = FrameReader.of(X) if columnar and FrameReader.has_categories(X) else None
+        if self._frames is not None:
+            if not columnar:
+                raise ValueError(f"X must be a table with the columns of fit, such as {[*self._frames.kinds][:3]}")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        if columnar and not reset and FrameReader.has_categories(X):
+            raise ValueError(
+                "X has text, categories or dates, but the model was fitted on numbers; fit it on such a table"
+            )
+        found = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite="allow-nan"
+        )
+        return without_nan(found) if sparse.issparse(found) else found
 
-    def _experts(self, X: Any) -> Experts:
-        """Return attributes as instances, dense or sparse like those that the weights were made for."""
+    def _experts(self, X: Any, grow: bool = False) -> Experts:
+        """Return attributes as instances, dense or sparse like those that the weights were made for.
+
+        With ``grow`` new categories of a table get an attribute, else they are left out.
+        """
+        if self._frames is not None:
+            return self._frames.read(X, grow).experts(float(bool(self.thresholds)))
         if self._sparse:
-            X = sparse.csr_array(X)
+            X = sparse.csr_array(
+                without_nan(X) if sparse.issparse(X) else np.nan_to_num(X, posinf=np.inf, neginf=-np.inf)
+            )
         elif sparse.issparse(X):
             X = X.toarray()
-        return experts(attributes=X, thresholds=bool(self.thresholds))
+        if sparse.issparse(X) or not np.isnan(X).any():
+            return experts(attributes=X, thresholds=bool(self.thresholds))
+        found = experts(attributes=np.where(np.isnan(X), 0.0, X), thresholds=bool(self.thresholds))
+        return replace(found, dense=X)  # the scaling takes nan for missing
 
     def _instances(self, X: Any) -> Experts:
         check_is_fitted(self)
-        return self._scaling.apply(self._experts(self._attributes(X)), learn=False)
+        return filled(self._scaling.apply(self._experts(self._attributes(X)), learn=False))
 
     # -- predictions --
 
@@ -465,7 +511,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         """The weights of each class, for unscaled attributes; of a pool, for attributes as it scales them."""
         table = self._weight_arrays("coef_").attributes[:, self._order].T
         if self._scaling.kind == "max":
-            maxima = self._scaling.arrays["sparse"][:, 1] if self._sparse else self._scaling.arrays["dense"][:, 0]
+            maxima = np.concatenate([self._scaling.arrays["dense"][:, 0], self._scaling.arrays["sparse"][:, 1]])
             table = table / np.where(maxima > 0.0, maxima, 1.0)
         return table[1:] - table[:1] if len(self.classes_) == 2 else table
 
@@ -483,6 +529,8 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         state = dict(super().__getstate__())
         if "_model" in state:
             state |= {"_model": self._model.packed(), "_scaling": (self._scaling.description, self._scaling.arrays)}
+        if self._frames is not None:
+            state["_frames"] = self._frames.kinds, self._frames.vocabulary.arrays()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -490,6 +538,9 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         if "_model" in state:
             self._model = Model.from_state(*state["_model"])
             self._scaling = Scaling.from_state(*state["_scaling"])
+        if state.get("_frames") is not None:
+            kinds, names = state["_frames"]
+            self._frames = FrameReader(kinds, Vocabulary.from_arrays(names))
 
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return parameters and all that was learned, as plain data and arrays."""
@@ -503,7 +554,11 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
             "features": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
             "fields": {name: getattr(self, name) for name in SAVED_FIELDS if hasattr(self, name)},
         }
-        arrays = {f"model.{name}": array for name, array in state.items()}
+        frames: dict[str, np.ndarray] = {}
+        if self._frames is not None:
+            description["columns"], frames = list(self._frames.kinds.items()), self._frames.vocabulary.arrays()
+        arrays = {f"names.{name}": array for name, array in frames.items()}
+        arrays |= {f"model.{name}": array for name, array in state.items()}
         return description, arrays | {f"scaling.{name}": array for name, array in self._scaling.arrays.items()}
 
     @classmethod
@@ -515,6 +570,8 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         model.classes_ = np.array(classes["names"], dtype=classes["type"])
         if description["features"] is not None:
             model.feature_names_in_ = np.array(description["features"], dtype=object)
+        if "columns" in description:
+            model._frames = FrameReader(dict(description["columns"]), Vocabulary.from_arrays(parts["names"]))
         for name in SAVED_FIELDS:
             if name in description["fields"]:
                 setattr(model, name, description["fields"][name])

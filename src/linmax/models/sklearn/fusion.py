@@ -104,7 +104,7 @@ class Fuser(LinearMaxClassifier):
     def _attributes(self, X: Any, reset: bool = False) -> Any:  # noqa: ARG002
         return X if sparse.issparse(X) else np.asarray(X)
 
-    def _experts(self, X: Any) -> Experts:
+    def _experts(self, X: Any, grow: bool = False) -> Experts:  # noqa: ARG002
         shape = (X.shape[0], len(self.methods), len(self.classes_))
         width = shape[1] * shape[2]
         answers, attributes = X[:, :width], X[:, width:]
