@@ -41,7 +41,7 @@ REFUSED = {
     "xyz": f"unknown command 'xyz', known: {', '.join(cli.COMMANDS)}; see 'linmax --help'",
     "--nonsense": "the following arguments are required: COMMAND",
     "demo --rows many": "argument --rows: invalid int value: 'many'",
-    "demo --ro 5": "unrecognized arguments: --ro 5; see 'linmax demo --help'",
+    "demo --ro 5": "unrecognized arguments: --ro 5; did you mean --rows?; see 'linmax demo --help'",
     "demo --rows 0": "rows must be >= 10, got 0",
     "demo --seed -1": "seed must be",
     "demo --out nowhere": "nowhere/linmax-demo.csv: no folder nowhere; make it first",

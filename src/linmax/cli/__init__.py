@@ -14,6 +14,7 @@ import argparse
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -37,6 +38,7 @@ COMMANDS = {
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 INTERRUPT, BY_SIGNAL = 2, 128  # the number of Ctrl-C's signal; what is added to a signal's number
+ARGUMENT = re.compile(r"[A-Z]+\S*  ")  # of a command, in the text of its options
 COLLECT_AFTER = 1_000_000  # new objects before the garbage collector runs; imports alone make a tenth of them
 
 
@@ -97,7 +99,16 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"linmax: error: {message}; see '{self.prog} --help'\n")
+        self.exit(BAD_INPUT, f"linmax: error: {message}{self._meant(message)}; see '{self.prog} --help'\n")
+
+    def _meant(self, message: str) -> str:
+        """Return the option that an unknown one resembles."""
+        from difflib import get_close_matches
+
+        unknown = next((word.partition("=")[0] for word in message.split() if word.startswith("--")), "")
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        close = get_close_matches(unknown, known, n=1) if "unrecognized" in message else []
+        return f"; did you mean {close[0]}?" if close else ""
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -119,7 +130,10 @@ def command_parser(name: str) -> argparse.ArgumentParser:
     from linmax.cli.options import add_actions, add_options
 
     module = importlib.import_module(f"linmax.cli.{name}")
-    parser = _Parser(prog=f"linmax {name}", description=module.__doc__)
+    lines = [line.split("  ")[0] for line in module.OPTIONS.splitlines() if ARGUMENT.match(line)]
+    shown = [f"[{line[:-1]}...]" if line.endswith("*") else line for line in lines]
+    usage = " ".join(["linmax", name, *shown, "[options]", *["[COMMAND ...]"] * hasattr(module, "ACTIONS")])
+    parser = _Parser(prog=f"linmax {name}", usage=usage, description=module.__doc__)
     add_options(parser, module.OPTIONS)
     if hasattr(module, "ACTIONS"):
         add_actions(parser, module.ACTIONS)

@@ -2,17 +2,20 @@
 
 VOTES is a table (CSV or TSV with a header, Parquet, Arrow, or JSON lines of
 objects), compressed or not, or - for standard input; several are read one after
-the other, as one. One column holds the right label. Every other column is a
-voter that names a class in each row, except for those of --ignore and --by:
-voters get separate weights for each value of a --by column, such as a subject.
-If all columns are named rater:class, they hold scores. An empty field abstains,
-and so does a vote for something that is never a label.
+the other, as one. Tables with a row for each answer, and logs of Inspect,
+lm-evaluation-harness, promptfoo and OpenAI's evals (one file a model, or one for
+all) are recognized. In other tables one column holds the right label. Every
+other column is a voter that names a class in each row, except for those of
+--ignore and --by: voters get separate weights for each value of a --by column,
+such as a subject. If all columns are named rater:class, they hold scores. An
+empty field abstains, and so does a vote for something that is never a label.
 
 Rows are learned in order; each is predicted before its label is seen. Rows
 without a label teach auto how far voters agree, and are predicted when all
 others have been learned. No row needs to have a label.
 
   linmax fuse votes.csv --label answer --model fusion.linmax --predictions open.csv
+  linmax fuse logs/*.eval --html jury.html
   linmax fuse monday.csv tuesday.csv --label answer
   linmax fuse more.csv --label answer --start fusion.linmax --model fusion.linmax
   linmax predict fusion.linmax new.csv --write probabilities
@@ -34,7 +37,6 @@ from typing import TYPE_CHECKING, Any
 from linmax import __version__
 from linmax.cli.options import (
     CLUSTER_OPTIONS,
-    FORMAT_OPTION,
     JSON_OPTION,
     REFUSAL_OPTIONS,
     SHUFFLE_OPTION,
@@ -63,10 +65,13 @@ SERIAL_FUSE_OPTIONS = (
 
 
 OPTIONS = f"""
-input:
-VOTES...  a table with a column for each voter; - is standard input
-{FORMAT_OPTION}
+most used:
+VOTES...  tables with a column for each voter, long tables, or logs; - is standard input
 --label COLUMN  the column of right labels (default: label, truth, gold, target, answer ..., if any)
+--html FILE  write the report as one page for the browser
+--model FILE  save the fusion, to continue with it or to predict
+input:
+--format F  csv, tsv, parquet, arrow, jsonl, votes, inspect, lm-eval, promptfoo or openai-evals (default: by content)
 --ignore A,B  columns that are not voters
 --by A,B  side columns, such as a subject: a voter may be trusted on one only
 --long ITEM,VOTER,VOTE  columns of a table with a row for each answer (recognized; none declines)
@@ -85,9 +90,7 @@ learning:
 --tolerance T:float  with --ask, accuracy that may be given up (default: 0.002)
 --costs FILE  with --ask or --html, costs of asking each voter: JSON, {{voter: number}}
 output:
---model FILE  save the fusion, to continue with it or to predict
 --predictions FILE  write predictions of rows without a label: .csv, .jsonl or .parquet
---html FILE  write the report as one page for the browser
 --plot FILE  draw the mistake curves as .png, .svg or .pdf
 --reliability FILE  draw how often answers are right for each stated probability
 --checkpoint FOLDER  with --cluster, save results here in case tables fail
@@ -321,6 +324,10 @@ def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.n
     rows = int(given.sum())
     fraction = 0.0 if arguments.test_fraction is None else arguments.test_fraction
     held = round(fraction * rows) if 0.0 <= fraction < 1.0 else -1
+    if 1.0 < fraction <= 100.0:
+        raise ValueError(
+            f"--test-fraction must be a share below 1, got {fraction:g}; for {fraction:g} % pass {fraction / 100:g}"
+        )
     if held < 0 or (rows and held >= rows) or (fraction > 0.0 and not held):
         raise ValueError(
             f"--test-fraction must leave rows to learn and rows to test, got {fraction:g} of {counted(rows, 'row')}"

@@ -27,6 +27,7 @@ from linmax.cli.options import (
     CLUSTER_OPTIONS,
     INPUT_OPTIONS,
     JSON_OPTION,
+    LABEL_OPTION,
     SHUFFLE_OPTION,
     reading_options,
     refuse_options,
@@ -62,7 +63,13 @@ MOST_NOTES = 5  # about the columns of all shards
 SERIAL_LEARN_OPTIONS = "class_weight=none start holdout predictions plot memory shuffle"
 
 
-OPTIONS = f"""{INPUT_OPTIONS}
+OPTIONS = f"""
+most used:
+DATA...  files, compressed (gzip, bzip2, xz, zstd) or not; - is standard input
+{LABEL_OPTION}
+--model FILE  save the model
+--test FILE  at the end, report the figures of this file
+{INPUT_OPTIONS}
 learning:
 --learner L=auto  what learns, such as 'AR-winnow(1.2)'
 --scale S=auto  scale attributes online: none, max, length, log, idf, standard or auto
@@ -78,8 +85,6 @@ learning:
 --early-stop P:int=3  stop after P passes without fewer mistakes on the held-out lines; 0 = never
 {SHUFFLE_OPTION}
 output:
---model FILE  save the model
---test FILE  at the end, report the error on this file
 --predictions FILE  write the class predicted for each line ('-' = standard output)
 --readable FILE  write all weights as a table: attribute, class, weight
 --plot FILE  save the progressive error as .png, .svg or .pdf

@@ -20,6 +20,7 @@ __all__ = [
     "FORMAT_OPTION",
     "INPUT_OPTIONS",
     "JSON_OPTION",
+    "LABEL_OPTION",
     "REFUSAL_OPTIONS",
     "SHUFFLE_OPTION",
     "Actions",
@@ -42,11 +43,10 @@ REFUSAL_OPTIONS = f"""
 --strict  stop at the first line that cannot be read
 --max-refused SHARE:float={MOST_REFUSED:g}  exit with status 2 if a larger share of the lines cannot be read
 """
+LABEL_OPTION = "--label COLUMN  column or key of the label (default: label, target, class, y, or the last)"
 INPUT_OPTIONS = f"""
 input:
-DATA...  files, compressed (gzip, bzip2, xz, zstd) or not; - is standard input
 {FORMAT_OPTION}
---label COLUMN  column or key of the label (default: label, target, class, y, or the last)
 --weight COLUMN  column or key of the weights of the rows (default: 1)
 --ignore A,B  columns to leave out
 --categorical A,B  columns whose numbers are categories
@@ -99,7 +99,9 @@ def add_options(parser: argparse.ArgumentParser, text: str) -> None:
 
 def add_actions(parser: argparse.ArgumentParser, actions: Actions, dest: str = "action") -> None:
     """Add commands of a command, which may have commands of their own."""
-    commands = parser.add_subparsers(dest=dest, metavar="COMMAND", title="commands", required=dest != "action")
+    commands = parser.add_subparsers(
+        prog=parser.prog, dest=dest, metavar="COMMAND", title="commands", required=dest != "action"
+    )
     for name, (summary, options) in actions.items():
         command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         if isinstance(options, str):

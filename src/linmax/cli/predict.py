@@ -21,29 +21,36 @@ import argparse
 import sys
 import time
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linmax.cli.interrupts import unbroken
-from linmax.cli.options import INPUT_OPTIONS, JSON_OPTION, refused_share
+from linmax.cli.options import INPUT_OPTIONS, JSON_OPTION, LABEL_OPTION, refused_share
 from linmax.cli.report import nothing_read, refuse_too_many, say, show_refusals
 
 if TYPE_CHECKING:
     from linmax.cli.predictions import OutputOptions
 
-__all__ = ["OPTIONS", "run"]
+__all__ = ["DIGITS", "OPTIONS", "run"]
+
+DIGITS = 6
 
 OPTIONS = f"""
+most used:
 MODEL  a file saved by linmax learn --model or linmax fuse --model
+DATA...  files, compressed (gzip, bzip2, xz, zstd) or not; - is standard input
+--write labels|scores|probabilities  what to write for each line (default: labels; with --top, probabilities)
+--out FILE  the file to write (default: standard output)
+--id COLUMN  copy this column, or key, to the output, under its own name
 {INPUT_OPTIONS}
+{LABEL_OPTION}
 --long ITEM,VOTER,VOTE  columns of a table with a row for each answer (fusions; recognized)
 output:
---id COLUMN  copy this column, or key, to the output, under its own name
---write labels|scores|probabilities  what to write for each line (default: labels; with --top, probabilities)
+--as plain|csv|jsonl|parquet  form of the output (default: plain for labels without sets, else csv)
+--digits N:int={DIGITS}  significant digits of numbers, except in parquet; 0 = all
 --top K:int=0  write the K best classes of each line; 0 = all
 --reject RISK:float  give no answer if the probability of a mistake is higher than this
 --sets COVERAGE:float  add sets of classes that contain the right one this often, such as 0.9 (fusions and candidates)
---as plain|csv|jsonl|parquet  form of the output (default: plain for labels without sets, else csv)
---out FILE  the file to write (default: standard output)
 {JSON_OPTION}
 """
 
@@ -55,6 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
     from linmax.util.outputs import check_outputs, claimed
 
     whole("top", arguments.top, 0)
+    whole("digits", arguments.digits, 0)
+    _refuse_swapped(arguments)
     what = arguments.write or ("probabilities" if arguments.top else "labels")
     if arguments.top and what == "labels":
         raise ValueError("--top needs numbers to choose by; give --write scores or probabilities")
@@ -74,6 +83,24 @@ def run(arguments: argparse.Namespace) -> None:
         _predict(arguments, OutputOptions(what, arguments.reject, arguments.sets), form)
 
 
+def _refuse_swapped(arguments: argparse.Namespace) -> None:
+    """Raise if the model is among the data and the data stand in its place."""
+    model = next((path for path in arguments.data if _is_model(path)), None)
+    if model is not None and not _is_model(arguments.model):
+        raise ValueError(
+            f"{arguments.model} is no model, but {model} is; the model comes first: linmax predict {model} DATA..."
+        )
+
+
+def _is_model(path: str) -> bool:
+    from linmax.util import files
+
+    try:
+        return Path(path).is_file() and bool(files.kind_of(path))  # a pipe must not be opened
+    except (OSError, ValueError):
+        return False
+
+
 def _predict(arguments: argparse.Namespace, wanted: OutputOptions, form: str) -> None:
     from rich.console import Console
 
@@ -89,7 +116,7 @@ def _predict(arguments: argparse.Namespace, wanted: OutputOptions, form: str) ->
     live = arguments.out is None
     try:
         with nullcontext(sys.stdout.buffer) if live else replacing(arguments.out) as target:
-            writer = PredictionWriter(form, target, wanted.what, arguments.top, arguments.id)
+            writer = PredictionWriter(form, target, wanted.what, arguments.top, arguments.id, arguments.digits)
             for part in model.read(arguments, arguments.data):
                 answers = model.predict(part, wanted)
                 if answers is None:

@@ -55,13 +55,17 @@ def plain_lines(predicted: Sequence[str], tags: Sequence[str] | None) -> bytes:
 class PredictionWriter:
     """Write answers to a binary file in one of `FORMS`.
 
-    ``top`` is the number of classes a row, 0 for all; ``id`` the column that identifies rows, if one was given.
+    ``top`` is the number of classes a row, 0 for all; ``id`` the column that identifies rows, if one was given;
+    ``digits`` the significant digits of numbers as text, 0 for all.
     """
 
-    def __init__(self, form: str, target: IO[bytes], what: str, top: int = 0, id: str | None = None) -> None:
+    def __init__(
+        self, form: str, target: IO[bytes], what: str, top: int = 0, id: str | None = None, digits: int = 6
+    ) -> None:
         if id in RESERVED and form != "plain":
             raise ValueError(f"--id {id}: the output has a column {id!r} of its own; rename the column of the data")
         self.target, self.what, self.top = target, what, top
+        self.shown = (lambda number: float(f"{number:.{digits}g}")) if digits else float
         self.tag, self.tagged = id or "tag", id is not None
         self.lost = 0  # tags for which there is no column
         self.begun = False
@@ -97,11 +101,15 @@ class PredictionWriter:
             if answers.sets is not None:
                 entry["set"] = answers.sets[row]
             if answers.table is not None:
-                entry[self.what] = {answers.classes[c]: float(answers.table[row, c]) for c in order[row].tolist()}
+                entry[self.what] = {answers.classes[c]: self.shown(answers.table[row, c]) for c in order[row].tolist()}
             self._put(json.dumps(entry, ensure_ascii=False) + "\n")
 
     def _csv(self, answers: Answers) -> None:
         text, columns = io.StringIO(), self._columns(answers)
+        columns = [
+            (name, [*map(self.shown, cells)] if cells and isinstance(cells[0], float) else cells)
+            for name, cells in columns
+        ]
         writer = csv.writer(text, lineterminator="\n")
         if not self.begun:
             writer.writerow([name for name, _ in columns])

@@ -8,6 +8,7 @@ and classes as they appear, and work in River's pipelines and evaluation. Import
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from collections.abc import Hashable, Iterable, Iterator
 from inspect import signature
@@ -210,7 +211,8 @@ class LinearMaxClassifier(OnlineRiver):
         if self._kind == "none":
             return {name: x[name] for name in order}, None
         try:
-            return {name: x[name] / (max(maxima.get(name, 0.0), abs(x[name])) or 1.0) for name in order}, x
+            largest = {name: max(maxima.get(name, 0.0), abs(x[name])) or 1.0 for name in order}
+            return {name: x[name] / most if most < math.inf else x[name] for name, most in largest.items()}, x
         except (TypeError, ValueError):
             return x, x  # the learner names the one that is no number
 
