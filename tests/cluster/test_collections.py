@@ -327,9 +327,9 @@ def test_what_cannot_be_learned_from_is_said_in_terms_of_dask(client):
             ValueError,
             "X has complex numbers, and attributes are real",
         ),
-        (frame.persist(), ValueError, "shard 0 is held by the workers of a Dask client; pass this client"),
-        ([TABLE, one], ValueError, "shard 1 is held by the workers of a Dask client; pass this client"),
-        ([TABLE, TABLE, many], ValueError, "shard 2 is held by the workers of a Dask client; pass this client"),
+        (frame.persist(), ValueError, "partition 0: held by the workers of a Dask client; pass this client"),
+        ([TABLE, one], ValueError, "shard 1: held by the workers of a Dask client; pass this client"),
+        ([TABLE, TABLE, many], ValueError, "shard 2: held by the workers of a Dask client; pass this client"),
     ]:
         with pytest.raises(error, match=reason):
             cluster.fit(LEARNER, wrong)
@@ -366,7 +366,7 @@ def test_columns_of_other_types_are_named_with_the_remedy():
     other = TABLE[60:].assign(q=TABLE.q[60:].astype(str))
     with pytest.raises(
         cluster.ShardError,
-        match="shard 1 and shard 0 cannot be merged: only one of them has numbers in q; .* the same types",
+        match="shard 1: cannot be merged with shard 0: only one of them has numbers in q; .* the same types",
     ):
         cluster.fit(LEARNER, [TABLE[:60], other], reading={"label": "kind"})
 

@@ -64,27 +64,12 @@ def _joint(x: Any, *others: Any) -> list[Any]:
     for role, many in zip(ROW_PARTS, pieces, strict=False):
         if many != pieces[0]:
             raise ValueError(f"X has {pieces[0]} partitions, {role} has {many}; repartition one of them like the other")
-    # In one expression, so that what X and y are both computed from is computed once.
-    columns = list(added_columns((x, *others)).values())
-    if _is_frame(x) and not any(map(_is_array, others)):
-        from dask import dataframe
-
-        joint = dataframe.map_partitions(
-            joined, x, *others, columns=columns, align_dataframes=False, meta=x._meta, enforce_metadata=False
-        )
-        return list(joint.to_delayed())
-    if all(map(_is_array, (x, *others))):
-        from dask import array
-
-        flat = [item for other in others for item in (other if other.ndim == 1 else other[:, 0], "i")]
-        joint = array.blockwise(
-            _joined_blocks, "i", x, "ij", *flat, dtype=object, meta=np.zeros(0, object), align_arrays=False
-        )
-        return list(joint.to_delayed())
     import dask
 
-    flat = [np.ravel(np.array(part.to_delayed(), dtype=object)).tolist() for part in (x, *others)]
-    return [dask.delayed(joined)(*pieces, columns=columns) for pieces in zip(*flat, strict=True)]
+    columns = list(added_columns((x, *others)).values())
+    # not optimized, so that pieces of X and y name what they are both computed from alike: it is computed once
+    parts = [np.ravel(np.array(part.to_delayed(optimize_graph=False), object)).tolist() for part in (x, *others)]
+    return [dask.delayed(joined)(*pieces, columns=columns) for pieces in zip(*parts, strict=True)]
 
 
 def _like_rows(x: Any, other: Any, role: str) -> Any:
@@ -126,12 +111,6 @@ def joined(x: Any, *others: Any, columns: Sequence[str] = ()) -> Any:
     if columns:
         return rows.assign(**dict(zip(columns, found, strict=True)))
     return (rows if hasattr(rows, "tocsr") else np.asarray(rows), *found)
-
-
-def _joined_blocks(x: Any, *others: Any) -> Any:
-    """Join blocks of arrays; those of X come in a list along its columns, with one block."""
-    (rows,) = x
-    return joined(rows, *others)
 
 
 def added_columns(given: Any) -> dict[str, str]:

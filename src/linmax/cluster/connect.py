@@ -114,7 +114,6 @@ class ThisProcess:
 
     def hold(self, sources: Sequence[Any], often: bool) -> list[Any]:
         """Compute pieces of Dask collections together, if they are needed ``often``."""
-        _refuse_held(sources)
         lazy = [source for source in sources if is_lazy(source)] if often else []
         if not lazy:
             return list(sources)
@@ -128,9 +127,7 @@ class ThisProcess:
 
     def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:  # noqa: ARG002
         """Call the function."""
-        return function(
-            *(one.compute(scheduler="synchronous") if is_lazy(one) else one for one in arguments),
-        )
+        return function(*map(computed, arguments))
 
     def result(self, task: Any) -> Any:
         """Return the result of a task."""
@@ -295,21 +292,14 @@ def is_lazy(source: Any) -> bool:
     return hasattr(source, "__dask_graph__") and hasattr(source, "compute")
 
 
-def _refuse_held(sources: Sequence[Any]) -> None:
-    """Raise for futures of a Dask client, and for pieces of collections that were persisted with one."""
-    graphs: dict[int, tuple[Any, bool]] = {}  # pieces of one collection share a graph
-    for place, source in enumerate(sources):
-        held = _is_future(source)
-        if is_lazy(source):
-            graph = source.__dask_graph__()
-            if id(graph) not in graphs:
-                graphs[id(graph)] = graph, any(map(_is_future, dict(graph).values()))
-            held = graphs[id(graph)][1] or source.key not in graph
-        if held:
-            raise ValueError(
-                f"shard {place} is held by the workers of a Dask client; pass this client, or compute the shard first"
-            )
+def computed(source: Any) -> Any:
+    """Compute a piece of a Dask collection in this process; return anything else unchanged."""
+    graph = dict(source.__dask_graph__()) if is_lazy(source) else {"": source}
+    if any(map(is_future, graph.values())) or (is_lazy(source) and source.key not in graph):
+        raise ValueError("held by the workers of a Dask client; pass this client, or compute the shard first")
+    return source.compute(scheduler="synchronous") if is_lazy(source) else source
 
 
-def _is_future(given: Any) -> bool:
+def is_future(given: Any) -> bool:
+    """Return whether this is a result on the workers of a Dask client."""
     return type(given).__module__.startswith("distributed.") and hasattr(given, "key")

@@ -1,6 +1,6 @@
-"""Differences between states of a model: the blocks of its arrays whose bits differ from those of another state.
+"""Differences between states of a model: the numbers in its arrays whose bits differ from those of another state.
 
-An attribute that no trial had keeps its bits, so that a shard of few attributes sends few blocks of a large model.
+An attribute that no trial had keeps its bits, so that a shard of few attributes sends few numbers of a large model.
 """
 
 from __future__ import annotations
@@ -14,18 +14,28 @@ __all__ = ["State", "StateDifference", "difference_of", "state_bytes"]
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]
 
-BLOCK_BYTES = 64
 SENT_WHOLE = 1024  # bytes below which an array is sent whole
 MOST_CHANGED = 0.5  # of the bytes of the whole: where more would differ, all of it is sent
 
 
-class ChangedBlocks(NamedTuple):
-    """Array as the blocks that differ from another one, and the bytes beyond the other's last block."""
+class ArrayDifference(NamedTuple):
+    """Array as the numbers that differ from another one, and those beyond its end."""
 
     shape: tuple[int, ...]
     places: np.ndarray
-    blocks: np.ndarray
+    numbers: np.ndarray
     rest: np.ndarray
+
+    def applied(self, base: np.ndarray) -> np.ndarray:
+        """Return the array, or the base itself if nothing differs."""
+        if self.shape == base.shape and not self.places.size:
+            return base
+        made, before = np.empty(self.shape, base.dtype), bits_of(base)
+        own = bits_of(made)
+        common = min(own.size, before.size)
+        own[:common], own[common:] = before[:common], self.rest
+        own[self.places] = self.numbers
+        return made
 
 
 @dataclass(frozen=True)
@@ -34,22 +44,21 @@ class StateDifference:
 
     description: dict[str, Any]
     whole: dict[str, np.ndarray]
-    changed: dict[str, ChangedBlocks]
+    changed: dict[str, ArrayDifference]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        blocks = (part.nbytes for one in self.changed.values() for part in one[1:])
-        return sum(array.nbytes for array in self.whole.values()) + sum(blocks)
+        changed = sum(part.nbytes for one in self.changed.values() for part in one[1:])
+        return changed + sum(array.nbytes for array in self.whole.values())
 
     def applied(self, base: State) -> State:
         """Return the state; arrays that have not changed are the base's own."""
-        arrays = {name: _applied(one, base[1][name]) for name, one in self.changed.items()}
-        return self.description, self.whole | arrays
+        return self.description, self.whole | {name: one.applied(base[1][name]) for name, one in self.changed.items()}
 
 
 def state_bytes(state: State) -> int:
-    """Bytes of all arrays."""
+    """Return the bytes of all arrays."""
     return sum(array.nbytes for array in state[1].values())
 
 
@@ -64,51 +73,20 @@ def difference_of(state: State, base: State) -> State | StateDifference:
     >>> found.nbytes, bool((found.applied(base)[1]["w"] == changed[1]["w"]).all())
     (8, True)
     """
-    whole: dict[str, np.ndarray] = {}
-    changed: dict[str, ChangedBlocks] = {}
+    found = StateDifference(state[0], {}, {})
     for name, array in state[1].items():
-        if _comparable(array, base[1].get(name)):
-            changed[name] = _changed(array, base[1][name])
-        else:
-            whole[name] = array
-    found = StateDifference(state[0], whole, changed)
+        before = base[1].get(name, array[:0] if array.ndim else array)
+        alike = before.dtype == array.dtype and before.ndim == array.ndim > 0 and before.shape[1:] == array.shape[1:]
+        if name not in base[1] or array.nbytes < SENT_WHOLE or not alike:
+            found.whole[name] = array
+            continue
+        own, other = bits_of(array), bits_of(before)
+        common = min(own.size, other.size)
+        places = np.flatnonzero(own[:common] != other[:common]).astype(np.uint32)
+        found.changed[name] = ArrayDifference(array.shape, places, own[places], own[common:].copy())
     return found if found.nbytes < MOST_CHANGED * state_bytes(state) else state
 
 
-def _comparable(array: np.ndarray, base: np.ndarray | None) -> bool:
-    """Return whether the arrays have the same type and shape, except for the number of rows."""
-    if base is None or array.nbytes < SENT_WHOLE:
-        return False
-    return array.dtype == base.dtype and array.ndim > 0 and array.shape[1:] == base.shape[1:]
-
-
-def _flat(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _changed(array: np.ndarray, base: np.ndarray) -> ChangedBlocks:
-    own, before = _flat(array), _flat(base)
-    common = _whole_blocks(own.size, before.size)
-    blocks = own[:common].view(np.uint64).reshape(-1, BLOCK_BYTES // 8)
-    differs = (blocks != before[:common].view(np.uint64).reshape(blocks.shape)).any(axis=1)
-    places = np.flatnonzero(differs).astype(np.uint32)
-    rest = own[common:]
-    if own.size == before.size and np.array_equal(rest, before[common:]):
-        rest = rest[:0]
-    return ChangedBlocks(array.shape, places, blocks[places], rest.copy())
-
-
-def _applied(one: ChangedBlocks, base: np.ndarray) -> np.ndarray:
-    if one.shape == base.shape and not one.places.size and not one.rest.size:
-        return base
-    made = np.empty(one.shape, base.dtype)
-    own, before = made.reshape(-1).view(np.uint8), _flat(base)
-    common = _whole_blocks(own.size, before.size)
-    own[:common] = before[:common]
-    own[:common].view(np.uint64).reshape(-1, BLOCK_BYTES // 8)[one.places] = one.blocks
-    own[common:] = one.rest if one.rest.size else before[common : own.size]
-    return made
-
-
-def _whole_blocks(size: int, other: int) -> int:
-    return min(size, other) // BLOCK_BYTES * BLOCK_BYTES
+def bits_of(array: np.ndarray) -> np.ndarray:
+    """Return the numbers in a row, as integers with the same bits."""
+    return np.ascontiguousarray(array).reshape(-1).view(f"u{array.itemsize}")

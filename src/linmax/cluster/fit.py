@@ -9,12 +9,12 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from inspect import signature
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from linmax.cluster.checkpoint import Folder
+from linmax.cluster.checkpoint import LATEST, PARTS, Folder
 from linmax.cluster.collections import added_columns, is_joint
 from linmax.cluster.connect import DaskWorkers, ThisProcess, workers_of
 from linmax.cluster.differences import State, StateDifference, difference_of
@@ -286,9 +286,11 @@ def fit(
     one_of("multiplicative", multiplicative, MULTIPLICATIVE)
     given = (added_columns(shards) if is_joint(shards) else {}) | dict(reading or {})
     _refuse_reading(model, given)
-    workers, folder = workers_of(client), Folder.opened(checkpoint, boolean("resume", resume))
-    parts = shards_of(shards)
-    plan = Plan(type(model), mix, multiplicative, given, workers.remote and len(parts) > 1)
+    workers, parts = workers_of(client), shards_of(shards)
+    plan = Plan(
+        type(model), mix, multiplicative, given, [part.name for part in parts], workers.remote and len(parts) > 1
+    )
+    folder = Folder.opened(checkpoint, boolean("resume", resume), plan.settings(model, parts))
     job = Job(parts, plan, workers, folder, watch)
     try:
         result = job.run(model, passes)
@@ -343,7 +345,20 @@ class Plan(NamedTuple):
     mix: str
     multiplicative: str
     reading: Mapping[str, Any]
+    shards: Sequence[str]  # their names
     shortened: bool  # whether results travel between processes, as differences
+
+    def settings(self, model: Any, shards: Sequence[Shard]) -> dict[str, Any]:
+        """Return what must not change between a checkpoint and its continuation, as plain data."""
+        settings = model.state()[0] | {
+            "shards": [shard.name for shard in shards],
+            "fingerprints": [shard.fingerprint for shard in shards],
+            "mix": self.mix,
+            "multiplicative": self.multiplicative,
+            "reading": dict(self.reading),
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(settings, sort_keys=True))
+        return plain
 
 
 @dataclass(frozen=True)
@@ -358,7 +373,6 @@ class ShardResult:
     state: State | StateDifference | None
     counts: dict[int, RowCounts] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
-    conflict: tuple[int, int, str] | None = None  # two shards that cannot be merged, and why
     parts: tuple[ShardResult, ...] = ()
 
     @classmethod
@@ -387,7 +401,7 @@ class ShardResult:
 
     def without_models(self) -> ShardResult:
         """Return the counts and failures, without models."""
-        return ShardResult(self.first, self.stop, None, self.counts, self.failed, self.conflict)
+        return ShardResult(self.first, self.stop, None, self.counts, self.failed)
 
 
 def learn_shard(start: ShardResult, plan: Plan, place: int, source: Any) -> ShardResult:
@@ -407,9 +421,8 @@ def mix_shards(start: ShardResult, plan: Plan, parts: list[ShardResult], last: b
     """Merge neighboring results; ``last`` if they are those of all shards."""
     counts = {place: one for part in parts for place, one in part.counts.items()}
     failed = {place: why for part in parts for place, why in part.failed.items()}
-    conflict = next((part.conflict for part in parts if part.conflict), None)
     first, stop = parts[0].first, parts[-1].stop
-    if not (failed or conflict):
+    if not failed:
         base = start.whole_state(start)
         shares = shares_by(plan.mix, [part.weight for part in parts]).tolist()
         try:
@@ -419,15 +432,13 @@ def mix_shards(start: ShardResult, plan: Plan, parts: list[ShardResult], last: b
                 first, stop, difference_of(merged, base) if plan.shortened and not last else merged, counts
             )
         except ColumnsDiffer as error:
-            conflict = (
-                parts[error.place].first,
-                parts[error.other].first,
-                f"only one of them has numbers in {error.names}; give all shards the same columns of the same types",
-            )
+            place, other = parts[error.place].first, parts[error.other].first
+            why = f"only one of them has numbers in {error.names}; give all shards the same columns of the same types"
         except (ValueError, OverflowError) as error:
-            conflict = stop - 1, first, reason_of(error)
+            place, other, why = stop - 1, first, reason_of(error)
+        failed[place] = f"cannot be merged with {plan.shards[other]}: {why}"
     good = tuple(one for part in parts for one in (part.parts if part.state is None else [part]))
-    return ShardResult(first, stop, None, counts, failed, conflict, good)
+    return ShardResult(first, stop, None, counts, failed, good)
 
 
 # -- the driver --------------------------------------------------------------------------------------------------------
@@ -452,43 +463,31 @@ class Job:
     def run(self, model: Any, passes: int) -> Fit[Any]:
         """Make the passes that the checkpoint does not contain."""
         names = [shard.name for shard in self.shards]
-        settings = self._settings(model) if self.folder is not None else {}
         self.workers.refuse_other_versions()
         self._refuse_missing_files()
         self.sources = self.workers.hold([shard.source for shard in self.shards], passes > 1)
         state: State = model.state()
-        made: list[Any] = []
-        if self.folder is not None:
-            state, made = self.folder.load(state, settings)
-        result = Fit(model, names, [Pass([RowCounts(**one) for one in counts], seconds) for counts, seconds in made])
+        result: Fit[Any] = Fit(model, names)
+        if latest := [] if self.folder is None else [*self.folder.saved(LATEST)]:
+            ((description, state),) = latest
+            for counts, seconds in description["passes"]:
+                result.passes.append(Pass([RowCounts(**one) for one in counts], seconds))
         start, before = self._held(ShardResult(0, len(names), state)), None
         while len(result.passes) < passes:
             self.number = len(result.passes)
             if self.number:
                 self.workers.refuse_other_versions()  # of workers that came meanwhile
             began = time.perf_counter()
-            top, report = self._one_pass(start, settings)
+            top, report = self._one_pass(start)
             result.passes.append(Pass([report.counts[p] for p in sorted(report.counts)], time.perf_counter() - began))
             self._refuse_nothing(result)
             start, before = top, start  # the one before is held until the next is there, to repeat lost tasks from
             if self.folder is not None:
-                state = self.workers.result(start).state
-                self.folder.save(state, result.passes, settings)
+                made = [[[asdict(counts) for counts in one.shards], one.seconds] for one in result.passes]
+                self.folder.save(self.workers.result(start).state, 0, len(names), passes=made)
         del before
         result.model = self.plan.kind.from_state(*self.workers.result(start).state)
         return result
-
-    def _settings(self, model: Any) -> dict[str, Any]:
-        """Return settings that must not change between a checkpoint and its continuation."""
-        settings = model.state()[0] | {
-            "shards": [shard.name for shard in self.shards],
-            "fingerprints": [shard.fingerprint for shard in self.shards],
-            "mix": self.plan.mix,
-            "multiplicative": self.plan.multiplicative,
-            "reading": dict(self.plan.reading),
-        }
-        plain: dict[str, Any] = json.loads(json.dumps(settings, sort_keys=True))
-        return plain
 
     def _refuse_missing_files(self) -> None:
         """Raise unless every worker can read every file, since it may get any of them."""
@@ -506,11 +505,11 @@ class Job:
         """Return a task that holds a result."""
         return self.workers.hold([result], often=True)[0]
 
-    def _one_pass(self, start: Any, settings: Mapping[str, Any]) -> tuple[Any, ShardResult]:
+    def _one_pass(self, start: Any) -> tuple[Any, ShardResult]:
         """Learn from every shard and merge; returns the task that holds the model, and its report."""
         self.leaves, self.saved, size = {}, {}, len(self.shards)
-        if self.folder is not None:
-            for description, state in self.folder.saved(self.number, settings):
+        for description, state in () if self.folder is None else self.folder.saved(PARTS):
+            if description["pass"] == self.number:
                 counts = {int(place): RowCounts(**one) for place, one in description["counts"].items()}
                 first, stop = description["shards"]
                 self.saved[first, stop] = self._held(ShardResult(first, stop, state, counts))
@@ -530,8 +529,8 @@ class Job:
         while self.done < size:  # all of them are saved
             self._advance()
         found: ShardResult = self.workers.result(report)
-        if found.failed or found.conflict:
-            self._fail(start, top, found, settings)
+        if found.failed:
+            self._fail(start, top, found)
         return top, found
 
     def _advance(self) -> None:
@@ -578,17 +577,14 @@ class Job:
             if reason := self.workers.failure_of(leaf):
                 self.leaves[place] = ShardResult.failure(place, reason)
 
-    def _fail(self, start: Any, top: Any, report: ShardResult, settings: Mapping[str, Any]) -> None:
-        if report.conflict:
-            place, other, reason = report.conflict
-            one, another = self.shards[place].name, self.shards[other].name
-            raise ShardError(f"{one} and {another} cannot be merged: {reason}", {one: reason})
+    def _fail(self, start: Any, top: Any, report: ShardResult) -> None:
         saved = ""
         if self.folder is not None:
             base = self.workers.result(start)
             for part in self.workers.result(top).parts:
-                shards = part.first, part.stop
-                self.folder.save_part(self.number, shards, part.counts, part.whole_state(base), settings)
+                counts = {str(place): asdict(one) for place, one in part.counts.items()}
+                state = part.whole_state(base)
+                self.folder.save(state, part.first, part.stop, **{"pass": self.number, "counts": counts})
             good = len(self.shards) - len(report.failed)
             saved = f"; the results of the other {good} are saved in {self.folder.path}, resume when it is put right"
         named = {self.shards[place].name: why for place, why in sorted(report.failed.items())}

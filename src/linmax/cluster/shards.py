@@ -84,12 +84,9 @@ class Shard:
     @property
     def fingerprint(self) -> list[Any] | None:
         """Size and time of the last change of a file, if this process can see it."""
+        if self.path is None:
+            return None
         try:
-            if self.path is None:
-                return None
-            if not _is_remote(self.path):
-                known = os.stat(self.path)
-                return [known.st_size, known.st_mtime_ns]
             system, inside = _file_system(self.path)
             info = system.info(inside)
         except (OSError, ValueError):
@@ -219,19 +216,19 @@ def _values(several: Iterable[list[tuple[str, str]]]) -> dict[str, set[str]]:
 
 def missing_files(paths: Sequence[str]) -> dict[int, str]:
     """Return the places of files that this process cannot read, with reasons; only the first of each remote system."""
-    found, systems = {}, set()
-    for place, path in enumerate(paths):
-        if not _is_remote(path):
-            if not os.access(path, os.R_OK):
-                found[place] = "No such file" if not os.path.exists(path) else "Permission denied"
-        elif (where := tuple(path.split("/")[:3])) not in systems:
-            systems.add(where)
-            try:
-                system, inside = _file_system(path)
-                if not system.exists(inside):
-                    found[place] = "No such file"
-            except (OSError, ValueError) as error:
-                found[place] = f"{type(error).__name__}: {reason_of(error)}"
+    places = {
+        tuple(path.split("/")[:3]) if _is_remote(path) else path: at for at, path in reversed([*enumerate(paths)])
+    }
+    found = {}
+    for place in places.values():
+        try:
+            system, inside = _file_system(paths[place])
+            if not system.exists(inside):
+                found[place] = "No such file"
+            elif not (_is_remote(paths[place]) or os.access(inside, os.R_OK)):
+                found[place] = "Permission denied"
+        except (OSError, ValueError) as error:
+            found[place] = f"{type(error).__name__}: {reason_of(error)}"
     return found
 
 

@@ -626,7 +626,7 @@ class PlacedEngine:
 def merge_engines(mixture: Mixture, layout: Layout, multiplicative: str) -> Engine:
     """Mix engines of the same learner into one with this layout."""
     first: Engine = mixture.parts[0].state
-    merged = Engine(first.learner, layout, mixture.k, first.settings)
+    merged = Engine(first.learner, layout, mixture.k, first.settings, begin=False)
     state = merged.state
     state.shape[KNOWN] = mixture.known
     state.counts[...] = sum(times * part.state.state.counts for part, times in mixture.counted)
@@ -634,16 +634,16 @@ def merge_engines(mixture: Mixture, layout: Layout, multiplicative: str) -> Engi
         node.mix(mixture.of(lambda engine, place=place: engine.top.walk()[place]))  # type: ignore[misc]
     counted = [(PlacedEngine(part, merged), times) for part, times in mixture.counted]
     for member, run in enumerate(merged.runs):
-        rule, parts = run.rule, [one.part(run.rule, member) for one, _ in counted[: len(mixture.parts)]]
+        rule, parts = run.rule, [one.part(run.rule, member) for one, _ in counted]
         target = PlacedEngine(Placement(merged), merged).part(rule, member)
-        mixture_of(rule)(rule, parts, mixture.shares, multiplicative == "plain", target)
+        mixture_of(rule)(rule, parts[: len(mixture.parts)], mixture.shares, multiplicative == "plain", target)
         if not np.isfinite(target.weights).all():
             raise OverflowError(f"the mixed weights of {rule} left the range of floats")
         write_existing(merged, state.weights[member], target.weights)
         write_existing(merged, state.memory[member, : len(rule.slots)], target.memory[: len(rule.slots)])
         state.scalars[member, : len(target.scalars)] = target.scalars
         if run.averaging:
-            merge_averages(merged, member, counted)
+            merge_averages(merged, member, counted, [part.weights for part in parts])
         state.means[member, averages.START] = rule.start * math.exp(-state.scalars[member, SHIFT])
         if merged.tracked:
             start_means(merged.bench.members[member], 0, 0)
@@ -652,8 +652,10 @@ def merge_engines(mixture: Mixture, layout: Layout, multiplicative: str) -> Engi
     return merged
 
 
-def merge_averages(merged: Engine, member: int, counted: Sequence[tuple[PlacedEngine, int]]) -> None:
-    """Average over all engines: add up the sums of hypotheses that saw a trial, with the base counted once.
+def merge_averages(
+    merged: Engine, member: int, counted: Sequence[tuple[PlacedEngine, int]], weights: Sequence[np.ndarray]
+) -> None:
+    """Average over all engines, of these weights: add up the sums of hypotheses that saw a trial, the base's once.
 
     Each is S of `linmax.core.averages` without its last term, the present hypothesis, which has not seen a trial yet.
     """
@@ -665,7 +667,7 @@ def merge_averages(merged: Engine, member: int, counted: Sequence[tuple[PlacedEn
     if raw and scale > anchor + averages.LARGEST_G:
         anchor = scale
     total, unseen, ages = np.zeros(counted[0][0].size), 0.0, 0.0
-    for log, (one, times) in zip(logs, counted, strict=True):
+    for log, own, (one, times) in zip(logs, weights, counted, strict=True):
         state = one.engine.state
         means, scalars, trials = state.means[member], state.scalars[member], int(state.counts[member, TRIALS])
         if raw:
@@ -674,10 +676,9 @@ def merge_averages(merged: Engine, member: int, counted: Sequence[tuple[PlacedEn
             g = 1.0 / means[averages.NORM] if means[averages.NORM] > 0.0 else 0.0
         multiple = means[averages.WEIGHT] + (means[averages.IDLE] - means[averages.AGE]) * g
         late = float(multiple * means[averages.START] - means[averages.UNSEEN])  # of a coordinate that appears later
-        own = read_existing(one.engine, state.weights[member])
+        factor = times * math.exp(log - anchor)
         own *= multiple
-        own -= read_existing(one.engine, state.backlog[member])
-        own, factor = one.spread(own, late), times * math.exp(log - anchor)
+        own -= one.spread(read_existing(one.engine, state.backlog[member]), means[averages.UNSEEN])
         own *= factor
         total += own
         unseen += factor * late
