@@ -13,7 +13,7 @@ from linmax.util import files
 
 __all__ = ["LATEST", "PARTS", "Folder"]
 
-CHECKPOINT = "cluster checkpoint"
+CLUSTER_CHECKPOINT = "cluster checkpoint"
 LATEST, PARTS = "latest.linmax", "shards-*.linmax"
 FINGERPRINTS = "fingerprints"
 
@@ -45,14 +45,14 @@ class Folder:
         complete = stop - first == len(self.settings["shards"])
         name = LATEST if complete else f"shards-{first}-{stop - 1}.linmax"
         description = {"settings": dict(self.settings), "shards": [first, stop], "model": state[0], **more}
-        files.write(self.path / name, CHECKPOINT, description, state[1])
+        files.write(self.path / name, CLUSTER_CHECKPOINT, description, state[1])
         for path in self.path.glob(PARTS) if complete else ():
             path.unlink()
 
     def saved(self, names: str) -> Iterator[tuple[dict[str, Any], State]]:
         """Yield the results in files with these names; raise for other settings, or shards that have changed."""
         for path in sorted(self.path.glob(names)):
-            description, arrays = files.read(path, CHECKPOINT)
+            description, arrays = files.read(path, CLUSTER_CHECKPOINT)
             before = description["settings"]
             for key, value in self.settings.items():
                 if key != FINGERPRINTS and before.get(key) != value:
