@@ -435,7 +435,7 @@ def test_shards_of_votes_are_learned_apart_and_merged(tmp_path):
     more = fit(start, pairs[1:]).model
     assert (more.report().online.trials, start.report().online.trials) == (180, 40)
     assert (more.predict(columns_of(NEW)) == expected.predict(columns_of(NEW))).mean() > 0.9
-    with pytest.raises(ShardError, match="1 of 2 shards failed in pass 1: shard 1: no column is called label or"):
+    with pytest.raises(ShardError, match="1 of 2 shards failed in pass 1: shard 1: no column is called label, truth"):
         fit(VoteFusion(), [frames[0].drop(columns="id"), {"v0": ["a"]}])
     with pytest.raises(ValueError, match="cannot be merged"):
         fit(VoteFusion("vr-combine"), pairs)
@@ -451,8 +451,8 @@ def test_what_a_fusion_of_shards_refuses():
         ({"hash_bits": 8}, ValueError, "hash_bits=8 is an option of new stream models"),
         ({"reading": {"weight": "w"}}, TypeError, "no option 'weight'"),
         ({"reading": {"ignore": "id"}}, TypeError, r"try \['id'\]"),
-        ({"reading": {"label": "answer"}}, ShardError, "no column 'answer' among v0"),
-        ({"reading": {"ignore": ["id"]}}, ShardError, "no column 'id' among v0"),
+        ({"reading": {"label": "answer"}}, ShardError, "has no column 'answer'; it has v0"),
+        ({"reading": {"ignore": ["id"]}}, ShardError, "has no column 'id'; it has v0"),
     ]:
         with pytest.raises(error, match=reason):
             fit(VoteFusion(), [votes], **wrong)
