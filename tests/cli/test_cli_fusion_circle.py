@@ -312,7 +312,7 @@ def test_ids_that_count_and_marks_without_labels_are_refused(tmp_path, capsys) -
         assert told in shown.err
         assert not shown.out  # before anything is learned
     for costs, told in (
-        ({"v": 1}, "'w' has none"),
+        ({"v": 1}, "costs must have a number for every voter; 'w' has none"),
         ({"v": 1, "w": -2}, "costs of 'w' must be >= 0, got -2"),
         ([1], "an object {voter: number} is required, got [1]"),
     ):

@@ -60,7 +60,7 @@ PROGRESS_ROWS = 500  # rows between updates of the progress bar
 LEARNER = "auto"
 PREDICTIONS = {".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
 SERIAL_FUSE_OPTIONS = (
-    "long scores shuffle test_fraction ask costs tolerance wrong predictions plot reliability not_asked"
+    "long scores shuffle test_fraction ask costs tolerance wrong predictions plot reliability suspicious not_asked"
 )
 
 
@@ -91,6 +91,7 @@ learning:
 --costs FILE  with --ask or --html, costs of asking each voter: JSON, {{voter: number}}
 output:
 --predictions FILE  write predictions of rows without a label: .csv, .jsonl or .parquet
+--suspicious FILE  write the rows whose labels look wrong, as .csv
 --plot FILE  draw the mistake curves as .png, .svg or .pdf
 --reliability FILE  draw how often answers are right for each stated probability
 --checkpoint FOLDER  with --cluster, save results here in case tables fail
@@ -130,7 +131,8 @@ def _fuse(arguments: argparse.Namespace) -> None:
         _learn(screen, fusion, table, learned)
         y = label_array(table.labels)
         test = (table.rows(held), y[held]) if len(held) else (None, None)
-        report = fusion.report(*test, costs=costs)
+        labelled = np.setdiff1d(learned, unlabelled, assume_unique=True)
+        report = fusion.report(*test, costs=costs).numbered([table.lines[row] for row in labelled])
     seconds = time.perf_counter() - start
     # Written before anything is printed: who reads the output may stop reading.
     saved = _save(arguments, fusion, report, test)
@@ -139,7 +141,6 @@ def _fuse(arguments: argparse.Namespace) -> None:
     remarks = [*table.remarks, *(str(warning.message) for warning in caught)]
     if len(unlabelled) and arguments.predictions is None:
         remarks.append(f"{counted(len(unlabelled), 'row')} without a label; --predictions FILE predicts them.")
-    labelled = np.setdiff1d(learned, unlabelled, assume_unique=True)
     asked = _asked(arguments, fusion, table, np.concatenate([labelled, held]), costs)
     if arguments.json:
         figures = _figures(arguments, table.classes, report, seconds, len(unlabelled))
@@ -253,9 +254,13 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
     """Raise now if an output could not be written later."""
     from linmax.util import outputs, plots
 
-    outputs.check_outputs([arguments.json, arguments.model, arguments.html, arguments.predictions], arguments.votes)
+    outputs.check_outputs(
+        [arguments.json, arguments.model, arguments.html, arguments.predictions, arguments.suspicious], arguments.votes
+    )
     if arguments.predictions is not None:
         outputs.check_output(arguments.predictions, tuple(PREDICTIONS))
+    if arguments.suspicious is not None:
+        outputs.check_output(arguments.suspicious, (".csv",))
     for option in ("plot", "reliability"):
         if (path := getattr(arguments, option)) is not None:
             plots.check_plot(f"--{option}", path)
@@ -275,6 +280,8 @@ def _save(
     if arguments.reliability is not None:
         fusion.plot_reliability(arguments.reliability, votes=test[0], y=test[1])
         saved.append(f"Reliability plot saved as {arguments.reliability}")
+    if arguments.suspicious is not None:
+        saved.append(_write_doubts(arguments.suspicious, report))
     if arguments.html is not None:
         report.to_html(arguments.html)
         saved.append(f"Page saved as {arguments.html}")
@@ -296,6 +303,24 @@ def _predict(path: str, fusion: VoteFusion, table: VoteTable, rows: np.ndarray) 
             writer.write(answers)
             writer.end(answers)
     return f"{counted(len(rows), 'prediction')} saved as {path}"
+
+
+def _write_doubts(path: str, report: Any) -> str:
+    """Write the rows whose labels look wrong; return a message about it."""
+    import csv
+    import io
+
+    from linmax.util.files import replacing
+
+    doubts, text = report.suspicious_labels(), io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["line", "label", "answer", "probability", "probability_of_label", "voters"])
+    for doubt in doubts:
+        shares = f"{doubt.probability:.6g}", f"{doubt.of_label:.6g}"
+        writer.writerow([doubt.line, doubt.label, doubt.answer, *shares, doubt.voters])
+    with replacing(path) as file:
+        file.write(text.getvalue().encode())
+    return f"{counted(len(doubts), 'suspicious label')} saved as {path}"
 
 
 def _headline(arguments: argparse.Namespace, table: VoteTable) -> str:

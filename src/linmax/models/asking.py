@@ -484,8 +484,8 @@ class VoterPanels:
 def panel_of(fit: Fitter, rows: Rows, costs: np.ndarray, names: Sequence[Any]) -> VoterPanels:
     """Compare panels of the first m voters, each fitted alone.
 
-    The first part of the trials orders the voters. Every second one of the others estimates what each panel gives up,
-    half by labels and half by the probabilities of all voters, which vary less; the rest measures accuracy.
+    The first part of the trials orders the voters. Every second one of the others estimates what each panel gives up:
+    by labels or by the probabilities of all voters, whichever is more. The rest measures accuracy.
     """
     votes, labels = latest_rows(rows, RECENT_TRIALS)
     begin = max(1, int(ORDERING_SHARE * len(labels)))
@@ -500,7 +500,7 @@ def panel_of(fit: Fitter, rows: Rows, costs: np.ndarray, names: Sequence[Any]) -
     for size, own in fits:
         behind, members = whole.right * 1.0 - own.right, order[:size]
         seen = chooses[chooses >= len(labels) - scored] - (len(labels) - scored)
-        expected = 0.5 * (float(behind[chooses].mean()) + float(whole.given_up(own)[seen].mean()))
+        expected = max(float(behind[chooses].mean()), float(whole.given_up(own)[seen].mean()))
         error = float(behind[measures].std() / math.sqrt(len(measures)))
         figures = float(own.right[measures].mean()), float(behind[measures].mean()), error, expected
         lines.append(PanelLine(tuple(names[i] for i in members), float(costs[members].sum()), *figures))

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from html import escape
 from inspect import signature
 from itertools import pairwise
 from typing import Any, Self
@@ -67,14 +68,16 @@ from linmax.models.baselines import (
 from linmax.models.calibration import Reliability, reliability
 from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model, chosen, mask_of
-from linmax.models.report import Details, Explanation, Report, Side, Voter
+from linmax.models.report import Details, Explanation, Report, Side, StoredRows, Voter
 from linmax.util import files
 from linmax.util.checks import at_least, fraction, one_of
 from linmax.util.names import apart
+from linmax.util.progress import LateProgress
 
 __all__ = ["FUSION_KIND", "FusionState", "VoteBatch", "VoteFusion", "side_columns"]
 
 FUSION_KIND = "vote fusion"
+ROWS_TO_A_TICK = 5000  # learned between updates of the progress bar
 SEVERAL = (list, np.ndarray)  # types of several votes
 THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
@@ -666,6 +669,25 @@ class FusionState:
         table = self.probabilities(self.parts_of(batch), len(batch))
         return reliability(table, Names(self.classes).encode_known(labels.tolist()))
 
+    def stored_rows(self) -> StoredRows:
+        """Return the latest trials, with their probabilities as of now; after a merge those stored for panels."""
+        kept, model, shares = self.stored.kept, self.model, None
+        names = tuple(model.classes), tuple(self.sides.labels)
+        if not len(kept):
+            votes, labels = self.recent.rows(len(self.voters))
+            places, right = np.full((len(labels), len(self.sides.names)), -1), np.zeros(0, bool)
+            return StoredRows(*names, votes, labels, places, right, None, self.tally.trials - len(labels))
+        votes, labels, places = kept["votes"], kept["labels"], kept["places"].astype(np.int64)
+        votes = np.pad(votes, ((0, 0), (0, len(self.voters) - votes.shape[1])), constant_values=-1)
+        if self.normalizer is None:
+            batch = VoteBatch(votes, model.classes, np.ones(votes.shape, bool), places)
+            shares = np.zeros((len(batch), len(model.classes)))
+            for begin in range(0, len(batch), self.sides.stretch()):
+                part = batch[begin : begin + self.sides.stretch()]
+                table = model.judge(self.instances(part))[1]
+                shares[begin : begin + len(part)] = model.probabilities(table)
+        return StoredRows(*names, votes, labels, places, kept["right"].astype(bool), shares, kept.dropped)
+
     def voter_lines(self, weights: Mapping[str, float]) -> tuple[Voter, ...]:
         """Return a line for each voter, the largest weight first, or the most accurate if there are no weights."""
         trials = max(1, self.tally.trials)
@@ -801,6 +823,12 @@ class VoteFusion:
         changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not first[name]]
         return f"VoteFusion({', '.join(changed)})"
 
+    def _repr_html_(self) -> str:
+        """Return the core of the report, for notebooks; before the first trial the parameters."""
+        if self.__sklearn_is_fitted__():
+            return self.report()._repr_html_()
+        return f"<pre>{escape(repr(self))}</pre>"
+
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_state", None) is not None
 
@@ -885,13 +913,16 @@ class VoteFusion:
             rows = [[batch.names[vote] if vote >= 0 else None for vote in row] for row in batch.codes.tolist()]
             state.ids.see_rows(state.tally.trials, rows, voters, labels.tolist(), seen)
         state.voters, numbers = voters, np.where(denied & (inverse >= 0), -2 - inverse, inverse)
-        for first, last in pairwise([*begins, len(ballots)]):
-            here, part = slice(first, last), batch[first:last]
-            if state.sides.names:  # columns for new voters, and for the values that are new here
-                values = [column[here] for column in held]
-                state.sides = state.sides.joined(values, len(voters))
-                part = replace(part, places=state.sides.places(values, len(part)))
-            state.advance(part, (distinct, numbers[here]), None if weights is None else weights[here])
+        edges = sorted({*begins, *range(0, len(ballots), ROWS_TO_A_TICK), len(ballots)})
+        with LateProgress("learning") as progress:
+            for first, last in pairwise(edges):
+                here, part = slice(first, last), batch[first:last]
+                if state.sides.names:  # columns for new voters, and for the values that are new here
+                    values = [column[here] for column in held]
+                    state.sides = state.sides.joined(values, len(voters))
+                    part = replace(part, places=state.sides.places(values, len(part)))
+                state.advance(part, (distinct, numbers[here]), None if weights is None else weights[here])
+                progress.tell("learning", last / len(ballots))
         if not begun and denied.any() and not state.model.trials:
             raise ValueError("nothing could be learned: wrong answers alone, and no other class; give classes=")
         return state
@@ -1216,7 +1247,7 @@ class VoteFusion:
             model.reliability,
             test_reliability,
             model.coverage,
-            Details.of(state.tally, state.voters, state.recent.rows(), panels, costs is not None),
+            Details.of(state.tally, state.voters, state.stored_rows(), panels, costs is not None),
         )
 
     def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:

@@ -1,19 +1,17 @@
 """Reports of a fusion: plain numbers for programs, and sections for people.
 
-A report is a list of `Section`s of `Line`s, `Grid`s, `Chart`s and `HeatMap`s. Two renderers show them: `_printed` for
-the terminal (rich), which omits drawings, and `_page` for the browser (one HTML page).
+A report is a list of `Section`s of `Line`s, `Grid`s, `Chart`s and `HeatMap`s. Two renderers show them: `printed` for
+the terminal (rich), which omits drawings, and `linmax.models.page` for the browser and notebooks.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from html import escape
-from importlib import resources
-from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,19 +19,40 @@ import numpy as np
 from linmax.bounds import adaptive_coverage
 from linmax.engine.coverage import COVERAGES, LEVEL_STEPS
 from linmax.models.asking import VoterPanels
-from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, PLURALITY, Comparison, Tally
+from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, NORMAL, PLURALITY, Comparison, Tally
 from linmax.models.calibration import Reliability
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 
-__all__ = ["Change", "Details", "Explanation", "Report", "Side", "Voter", "bar"]
+__all__ = [
+    "Bar",
+    "Cell",
+    "Change",
+    "Chart",
+    "Confusion",
+    "Details",
+    "Explanation",
+    "Grid",
+    "HeatMap",
+    "Line",
+    "Part",
+    "Report",
+    "Section",
+    "Side",
+    "StoredRows",
+    "SuspiciousLabel",
+    "Voter",
+    "bar",
+    "interval",
+]
 
 BAR, SHORT_BAR = 20, 12  # characters
 COVERAGE = 0.9  # of the prediction sets in a report
 LEVEL_STEP = float(LEVEL_STEPS[COVERAGES == COVERAGE][0])  # by which their levels move
 TABLE_ROWS = 30  # voters, or values of side columns, in a table
 VOTERS_NAMED = 3  # voters named for a value of a side column
+DOUBTS_SHOWN = 15  # labels that look wrong
 TEXT_WIDTH = 120  # of str()
 VERDICT_COLORS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
 STRETCHES = 40  # in which accuracy over time is shown
@@ -41,8 +60,29 @@ CHANGE_ERRORS = 3.5  # standard errors by which a voter's accuracy must have cha
 MAPPED = 12  # voters whose errors are compared in a heat map
 FEWEST_SPLIT = 50  # trials before and after a change of a voter's accuracy
 PAIRS = 5  # most similar pairs of voters
-WIDE, HIGH = 720, 300  # of a chart
-LEFT, RIGHT, TOP, BOTTOM = 60, 14, 14, 44
+TOLERANCE_OF_PANEL = 0.01  # accuracy that the panel of the decision may give up
+UNSURE = 0.5  # probability of an answer below which a person is asked
+FEWEST_UNSURE = 50  # trials by which the share of such answers is estimated
+FEWEST_IN_BIN = 10  # trials of a bin that counts for the verdict on probabilities
+BIN_ERRORS = 2.5  # standard errors by which such a bin is off
+FEWEST_SUSPECT = 20  # votes by which a voter is suspicious
+IDS = 0.9  # share of distinct votes of a column of ids
+DOUBTED = 0.01  # probability of a label that looks wrong
+
+FIGURES = {
+    "accuracy": "Share of the rows answered right. Every row is predicted before its label is seen, as in use.",
+    "interval": "95 % intervals: Wilson for an accuracy, Agresti and Min for a difference on the same rows.",
+    "weight": "A voter's share of the sum of all weights. A negative weight: its votes count against the class named.",
+    "plurality": "The class that most voters name, ties broken by chance.",
+    "best voter": "The voter most often right. It is chosen with the labels at hand, which flatters it; the best voter "
+    "so far is what could have been followed.",
+    "conditional logit": "A batch refit: one weight for each voter, fitted again each time there are 10 % more rows.",
+    "fixed share": "A weighted vote that forgets, for voters that change.",
+    "log loss": "Mean of -log(probability of the right answer). 0 is perfect; lower is better.",
+    "calibration error": "Mean difference between stated probability and share of right answers.",
+    "independent voters": "n / (1 + (n - 1) r), r the mean correlation of errors: as many voters whose errors are "
+    "unrelated would know as much.",
+}  # what the figures of a page mean
 
 
 # -- parts of a report --------------------------------------------------------------------------------------------
@@ -79,7 +119,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over x, with shares of 1 on the vertical axis; ``about`` describes it to readers who do not see it."""
+    """Lines over x, with shares of 1 on the vertical axis; ``about`` describes it to readers who do not see it.
+
+    ``counts`` are the trials of each point; points of few trials are hollow.
+    """
 
     x: Sequence[float] | np.ndarray
     lines: Mapping[str, Sequence[float] | np.ndarray]
@@ -87,14 +130,18 @@ class Chart:
     below: str
     dots: bool = False
     square: bool = False
+    counts: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A table of correlations."""
+    """A shaded table of correlations, or of shares in ``percent``; nan is left empty. ``notes`` explain the cells."""
 
-    names: Sequence[str]
+    rows: Sequence[str]
+    columns: Sequence[str]
     table: np.ndarray
+    percent: bool = False
+    notes: Sequence[Sequence[str]] = ()
 
 
 Part = Line | Grid | Chart | HeatMap
@@ -125,6 +172,21 @@ def bar(share: float, width: int = BAR, *, ascii_only: bool = False) -> str:
     return "█" * whole + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths]
 
 
+def interval(right: float, trials: int) -> tuple[float, float]:
+    """Return the 95 % interval of Wilson for an accuracy.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in interval(9, 10)]
+    [0.596, 0.982]
+    """
+    if not trials:
+        return 0.0, 1.0
+    share, more = right / trials, NORMAL**2 / trials
+    reach = NORMAL * math.sqrt(share * (1.0 - share) / trials + more / (4.0 * trials))
+    return (share + more / 2.0 - reach) / (1.0 + more), (share + more / 2.0 + reach) / (1.0 + more)
+
+
 class _Shown:
     """Prints as rich does, without colors."""
 
@@ -137,6 +199,9 @@ class _Shown:
         return "\n".join(line.rstrip() for line in screen.file.getvalue().splitlines()).strip("\n")
 
 
+# -- what the stored rows show ------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Change:
     """A voter whose accuracy changed, near which trial, and its accuracy before and after."""
@@ -147,15 +212,180 @@ class Change:
     after: float
 
 
+@dataclass(frozen=True)
+class SuspiciousLabel:
+    """A row whose label the trusted voters contradict.
+
+    Attributes
+    ----------
+    row
+        Number of the row among the rows with a label, from 0, in the order in which they were learned.
+    label, answer
+        The label, and the answer of the fusion.
+    probability, of_label
+        Their probabilities.
+    voters
+        How many voters named the answer.
+    line
+        Its line in the file, if that is known.
+    """
+
+    row: int
+    label: Any
+    answer: Any
+    probability: float
+    of_label: float
+    voters: int
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Confusion(_Shown):
+    """How often a voter named each class, by label: ``counts`` (labels, classes and abstentions)."""
+
+    voter: str
+    classes: tuple[Any, ...]
+    counts: np.ndarray
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and labels."""
+        return {"voter": self.voter, "classes": list(self.classes), "counts": self.counts.tolist()}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        del console
+        names = [*map(str, self.classes), "no vote"]
+        rows = [
+            [name, *(str(n) if n else "" for n in row)] for name, row in zip(names, self.counts.tolist(), strict=False)
+        ]
+        grid = Grid(["label", *names], names, rows)
+        yield from printed([Section(f"Votes of {self.voter}, by label", [grid])], options.ascii_only)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRows:
+    """Stored trials, the oldest first: votes and labels by class number, -1 for none.
+
+    Attributes
+    ----------
+    classes, values
+        Names of the classes, and of the values of side columns.
+    places
+        (trials, side columns) places of the values, -1 where missing.
+    right
+        Where the fusion was right, before it saw the label; empty if that is not stored.
+    shares
+        Probabilities of the classes; None for scores.
+    first
+        Number of the first trial.
+    lines
+        Lines of the file that hold the latest of these trials, if known.
+    """
+
+    classes: tuple[Any, ...]
+    values: tuple[str, ...]
+    votes: np.ndarray
+    labels: np.ndarray
+    places: np.ndarray
+    right: np.ndarray
+    shares: np.ndarray | None
+    first: int
+    lines: tuple[int, ...] = ()
+
+    def suspicious_labels(self) -> list[SuspiciousLabel]:
+        """Return the rows whose labels look wrong, the most probable first.
+
+        The label has a probability of 1 % at most, and another class at least the mean probability that it has where
+        it is the label (Northcutt, Jiang and Chuang 2021).
+        """
+        if self.shares is None or not len(self.labels):
+            return []
+        trials, k = np.arange(len(self.labels)), self.shares.shape[1]
+        of_label, answers = self.shares[trials, self.labels], self.shares.argmax(axis=1)
+        counts = np.bincount(self.labels, minlength=k)
+        usual = np.bincount(self.labels, of_label, k) / np.maximum(counts, 1)
+        highest = self.shares.max(axis=1)
+        found = (of_label <= DOUBTED) & (highest >= np.maximum(usual[answers], UNSURE)) & (counts[answers] > 0)
+        order = np.flatnonzero(found)[np.argsort(-highest[found], kind="stable")]
+        agreeing = (self.votes == answers[:, None]).sum(axis=1)
+        read = len(self.labels) - len(self.lines)
+        return [
+            SuspiciousLabel(
+                self.first + t,
+                self.classes[self.labels[t]],
+                self.classes[answers[t]],
+                float(highest[t]),
+                float(of_label[t]),
+                int(agreeing[t]),
+                self.lines[t - read] if t >= read else None,
+            )
+            for t in order.tolist()
+            if agreeing[t] > 1
+        ]
+
+    def constant(self) -> np.ndarray:
+        """Return which voters always give the same answer."""
+        voted = self.votes >= 0
+        lowest = np.where(voted, self.votes, np.iinfo(np.int32).max).min(axis=0, initial=np.iinfo(np.int32).max)
+        return np.asarray((voted.sum(axis=0) >= FEWEST_SUSPECT) & (self.votes.max(axis=0, initial=-1) == lowest))
+
+    def suspicions(self, voters: Sequence[str]) -> list[str]:
+        """Return a sentence for each voter that looks like something else."""
+        votes, voted = self.votes, self.votes >= 0
+        counts, sentences = voted.sum(axis=0), []
+        several = len(np.unique(self.labels)) > 1
+        constant = self.constant()
+        equal = ((votes == self.labels[:, None]) | ~voted).all(axis=0) & (counts >= FEWEST_SUSPECT) & several
+        for i in np.flatnonzero(counts >= FEWEST_SUSPECT).tolist():
+            name, count = voters[i], f"{counts[i]:,}"
+            if equal[i]:
+                sentences.append(f"{name} equals the label in all {count} rows in which it votes. Is it a copy of it?")
+            elif constant[i] and several:
+                answer = self.classes[int(votes[:, i].max())]
+                sentences.append(f"{name} always answers {answer!r}, in {count} rows. It adds nothing.")
+            elif len(np.unique(votes[voted[:, i], i])) > IDS * counts[i]:
+                sentences.append(f"{name} answers something else in nearly every row. Remove it if it is an id.")
+        groups: dict[bytes, list[int]] = {}
+        for i in np.flatnonzero((counts >= FEWEST_SUSPECT) & ~constant & ~equal).tolist():
+            groups.setdefault(np.ascontiguousarray(votes[:, i]).tobytes(), []).append(i)
+        for group in groups.values():
+            if len(group) > 1:
+                names = listed([voters[i] for i in group])
+                sentences.append(f"{names} give the same answer in every row. Keep one of them.")
+        return sentences
+
+    def accuracy_by(self, voters: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the accuracy of each voter, and of the fusion, for each value of the side columns."""
+        rows = []
+        for place, value in enumerate(self.values):
+            here = (self.places == place).any(axis=1)
+            size = int(here.sum())
+            right = (self.votes[here] == self.labels[here, None]).sum(axis=0).tolist()
+            everybody = list(zip(voters, right, strict=False))
+            if len(self.right):
+                everybody.append(("fusion", int(self.right[here].sum())))
+            for name, count in everybody if size else []:
+                low, high = interval(count, size)
+                rows.append(
+                    {"value": value, "voter": name, "accuracy": count / size, "low": low, "high": high, "trials": size}
+                )
+        return rows
+
+    def confusion(self, voter: str, place: int) -> Confusion:
+        """Return how often a voter named each class, by label."""
+        k = len(self.classes)
+        cells = self.labels.astype(np.int64) * (k + 1) + np.where(self.votes[:, place] < 0, k, self.votes[:, place])
+        return Confusion(voter, self.classes, np.bincount(cells, minlength=k * (k + 1)).reshape(k, k + 1))
+
+
 @dataclass(frozen=True, eq=False)
 class Details:
-    """Counts and recent trials of a fusion, copied when the report was made."""
+    """Counts and stored trials of a fusion, copied when the report was made."""
 
     voters: tuple[str, ...]
     leader: int
     times: np.ndarray  # trials at the ends of stretches, from 0
     mistakes: np.ndarray  # (times, rivals): up to each
-    rows: tuple[np.ndarray, np.ndarray]  # recent votes and labels
+    rows: StoredRows
     panels: Callable[[], VoterPanels] | None  # compares panels of voters
     priced: bool  # whether the costs of asking them were given
 
@@ -164,7 +394,7 @@ class Details:
         cls,
         tally: Tally,
         voters: Sequence[str],
-        rows: tuple[np.ndarray, np.ndarray],
+        rows: StoredRows,
         panels: Callable[[], VoterPanels] | None,
         priced: bool,
     ) -> Details:
@@ -185,7 +415,7 @@ class Details:
     @cached_property
     def likeness(self) -> np.ndarray:
         """Correlation of the errors of every two voters, where both voted; nan where that is undefined."""
-        votes, labels = self.rows
+        votes, labels = self.rows.votes, self.rows.labels
         table = np.full((len(self.voters), len(self.voters)), np.nan)
         voted = votes >= 0
         wrong = ((votes != labels[:, None]) & voted).astype(float)
@@ -198,9 +428,10 @@ class Details:
 
     @cached_property
     def independent(self) -> float | None:
-        """n / (1 + (n - 1) r): the number of independent voters these amount to, r the mean correlation of errors."""
-        n = len(self.voters)
-        pairs = self.likeness[~np.eye(n, dtype=bool)]
+        """The number of independent voters that these amount to, without those that always give the same answer."""
+        varied = np.flatnonzero(~self.rows.constant())
+        n = len(varied)
+        pairs = self.likeness[np.ix_(varied, varied)][~np.eye(n, dtype=bool)]
         if n < 2 or not np.isfinite(pairs).any():
             return None
         return float(n / (1.0 + (n - 1) * max(0.0, float(np.nanmean(pairs)))))
@@ -209,6 +440,11 @@ class Details:
     def panel(self) -> VoterPanels | None:
         """Panels of voters; None for scores and for few trials."""
         return None if self.panels is None else self.panels()
+
+    @cached_property
+    def suspicious_labels(self) -> list[SuspiciousLabel]:
+        """Rows whose labels look wrong."""
+        return self.rows.suspicious_labels()
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -230,6 +466,20 @@ class Details:
         ]
         return tuple(sorted(changes, key=lambda change: -abs(change.after - change.before)))
 
+    # -- sections -------------------------------------------------------------------------------------------------
+
+    def warned(self) -> Section | None:
+        """What is suspicious, if anything is."""
+        sentences = self.rows.suspicions(self.voters)
+        parts: list[Part] = [Line(sentence, "yellow") for sentence in sentences]
+        doubts = self.suspicious_labels
+        if doubts:
+            text = (
+                f"{_counted(len(doubts), 'label')} of {len(self.rows.labels):,} look wrong: the trusted voters agree "
+            )
+            parts.append(Line(f"{text}on another answer.", "yellow"))
+        return Section("Check this first", parts) if parts else None
+
     def over_time(self) -> Section:
         """Accuracy of the fusion and its baselines over the trials."""
         smooth = {
@@ -243,14 +493,46 @@ class Details:
 
     def sections(self, order: Sequence[str]) -> Iterator[Section]:
         """Sections for the page only; ``order`` lists the voters, the largest weight first."""
-        if self.independent is not None:
-            yield self._alike(order)
         if self.panel is not None:
             yield self._enough(self.panel)
+        if self.rows.values and len(self.rows.labels):
+            yield self._by_value(order)
+        if self.suspicious_labels:
+            yield self._doubts()
+        if self.independent is not None:
+            yield self._alike(order)
         rows = [[c.voter, f"{c.trial:,}", _percent(c.before), _percent(c.after)] for c in self.changes[:TABLE_ROWS]]
-        headings = ["voter", "about trial", "right before", "right after"]
+        headings = ["voter", "near trial", "accuracy before", "after"]
         none = Line("No voter's accuracy has changed beyond what chance explains.")
         yield Section("What changed, and when", [Grid(headings, headings[1:], rows) if rows else none], details=True)
+
+    def _doubts(self) -> Section:
+        rows: list[list[Cell]] = []
+        for doubt in self.suspicious_labels[:DOUBTS_SHOWN]:
+            place = doubt.row + 1 if doubt.line is None else doubt.line
+            shares = _percent(doubt.probability), _percent(doubt.of_label)
+            rows.append([f"{place:,}", str(doubt.label), str(doubt.answer), *shares, str(doubt.voters)])
+        by_line = bool(self.rows.lines)
+        headings = ["line" if by_line else "row", "label", "fusion", "probability", "of the label", "voters"]
+        note = "" if by_line else "Rows in the order in which they were learned, those without a label not counted. "
+        parts: list[Part] = [
+            Grid(headings, [headings[0], *headings[3:]], rows, rare=headings[4:]),
+            *_rest(len(self.suspicious_labels) - DOUBTS_SHOWN, "more row", "with a lower probability"),
+            Line(f"{note}All of them: --suspicious FILE, or report.suspicious_labels() in Python.", "dim"),
+        ]
+        return Section("Labels that look wrong", parts, details=True)
+
+    def _by_value(self, order: Sequence[str]) -> Section:
+        found = {(row["value"], row["voter"]): row for row in self.rows.accuracy_by(self.voters)}
+        sizes = [(self.rows.places == place).sum() for place in range(len(self.rows.values))]
+        values = [self.rows.values[place] for place in np.argsort(sizes, kind="stable")[::-1][:TABLE_ROWS]]
+        names = [*(["fusion"] if len(self.rows.right) else []), *order[:MAPPED]]
+        cells = [[found.get((value, name)) for name in names] for value in values]
+        table = np.array([[np.nan if cell is None else cell["accuracy"] for cell in row] for row in cells])
+        notes = [[_estimated(cell, named=True) for cell in row] for row in cells]
+        text = f"Accuracy on the last {len(self.rows.labels):,} rows with a label; an abstention counts as a mistake."
+        heat, note = HeatMap(values, names, table, percent=True, notes=notes), text
+        return Section("Who is good at what", [heat, Line(note, "dim")], details=True)
 
     def _alike(self, order: Sequence[str]) -> Section:
         chosen = [self.voters.index(name) for name in order[:MAPPED]]
@@ -261,39 +543,42 @@ class Details:
             for i, j in pairs
             if np.isfinite(self.likeness[i, j])
         ]
+        constant = int(self.rows.constant().sum())
         text = (
-            "Voters that err together add little to each other. By the mean correlation of their errors the "
-            f"{len(self.voters)} voters amount to "
+            "Voters that make the same mistakes add little to each other. By the mean correlation of their errors the "
+            f"{len(self.voters) - constant} voters{' that vary' if constant else ''} amount to "
         )
         headings = ["most alike", "correlation of errors"]
+        names = [self.voters[i] for i in chosen]
         parts: list[Part] = [
             Line(text, "", (f"{self.independent:.1f}", "bold"), (" independent ones.", "")),
             Grid(headings, headings[1:], rows),
             Line(f"The {len(chosen)} voters of largest weight; 1 means always together, 0 independent.", "dim"),
-            HeatMap([self.voters[i] for i in chosen], self.likeness[np.ix_(chosen, chosen)]),
+            HeatMap(names, names, self.likeness[np.ix_(chosen, chosen)]),
         ]
         return Section("How alike their errors are", parts, details=True)
 
     def _enough(self, panel: VoterPanels) -> Section:
-        best, last = panel.enough(), panel[len(panel) - 1]
-        spans: list[tuple[str, str]] = [(" voters", "")]
-        if self.priced:
-            spans += [(", at a cost of ", ""), (f"{best.cost:g}", "bold"), (f" of {last.cost:g} a trial,", "")]
-        reached = (
-            f" reach {_percent(best.accuracy)} alone, all together {_percent(last.accuracy)}, on the last "
-            f"{panel.trials:,} such trials."
+        best, last = panel.enough(TOLERANCE_OF_PANEL), panel[len(panel) - 1]
+        cost = f", at a cost of {best.cost:g} of {last.cost:g} a trial," if self.priced else ""
+        summary = Line(
+            f"{len(best.voters)} of {len(self.voters)}",
+            "bold",
+            (f" voters{cost} are right in {_percent(best.accuracy)}, all together in {_percent(last.accuracy)}.", ""),
         )
-        summary = Line(f"{len(best.voters)} of {len(self.voters)}", "bold", *spans, (reached, ""))
         rows, known = [], 0
         for line in panel:
             added, more = ", ".join(line.voters[known:][:VOTERS_NAMED]), len(line.voters) - known - VOTERS_NAMED
             known, style = len(line.voters), "bold" if line is best else ""
-            cells = [added + (f" and {more} more" if more > 0 else ""), f"{known}", f"{line.cost:g}"]
+            cells = [added + (f" and {more} more" if more > 0 else ""), f"{known}"]
+            cells += [f"{line.cost:g}"] if self.priced else []
             rows.append([Line(cell, style) for cell in (*cells, _percent(line.accuracy))])
-        headings = ["and", "voters", "cost a trial" if self.priced else "calls a trial", "right together"]
-        accuracy = {"accuracy": [line.accuracy for line in panel]}
-        chart = Chart([len(line.voters) for line in panel], accuracy, "accuracy by voters", "voters", dots=True)
-        return Section("How few are enough", [summary, chart, Grid(headings, headings[1:], rows)], details=True)
+        headings = ["adds", "voters", *(["cost a trial"] if self.priced else []), "accuracy together"]
+        accuracy = {"accuracy of these voters together": [line.accuracy for line in panel]}
+        sizes = [len(line.voters) for line in panel]
+        chart = Chart(sizes, accuracy, "accuracy of the first voters together", "voters", dots=True)
+        note = Line(f"Accuracy on {panel.trials:,} trials that chose neither the order of voters nor the size.", "dim")
+        return Section("How few are enough", [summary, chart, Grid(headings, headings[1:], rows), note], details=True)
 
 
 # -- the report ---------------------------------------------------------------------------------------------------
@@ -320,7 +605,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Report(_Shown):
-    """What `VoteFusion.report` returns: ``to_dict()`` for programs; ``print`` and rich show it to people.
+    """What `VoteFusion.report` returns: ``to_dict()`` for programs; ``print``, rich and notebooks show it to people.
 
     Attributes
     ----------
@@ -355,7 +640,83 @@ class Report(_Shown):
     def unlabelled(self) -> str:
         """How voters are weighted as long as there is no label."""
         alike = len(self.voters) > 1 and len({voter.weight for voter in self.voters}) == 1
-        return "this learner needs labels, and weights all alike" if alike else "voters are weighted by how they agree"
+        return "this learner requires labels, and weights all alike" if alike else "voters are weighted by agreement"
+
+    # -- for programs ---------------------------------------------------------------------------------------------
+
+    def suspicious_labels(self) -> list[SuspiciousLabel]:
+        """Return the rows whose labels look wrong, the most probable first.
+
+        Examples
+        --------
+        >>> import linmax
+        >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.05, trials=1000, seed=1)
+        >>> labels = data.labels.copy()
+        >>> labels[700] = (labels[700] + 1) % 5  # a mistake
+        >>> [doubt.row for doubt in linmax.VoteFusion().fit(data.votes, labels).report().suspicious_labels()][:1]
+        [700]
+        """
+        return [] if self.details is None else self.details.suspicious_labels
+
+    def numbered(self, lines: Sequence[int]) -> Report:
+        """Return the report with the lines of a file that hold the latest rows with a label, in their order."""
+        if self.details is None:
+            return self
+        size = len(self.details.rows.labels)
+        rows = replace(self.details.rows, lines=tuple(lines[-size:] if size else ()))
+        return replace(self, details=replace(self.details, rows=rows))
+
+    def suspicions(self) -> list[str]:
+        """Return a sentence for each voter that looks like a copy, a constant, an id or the label itself."""
+        return [] if self.details is None else self.details.rows.suspicions(self.details.voters)
+
+    def accuracy_by(self) -> list[dict[str, Any]]:
+        """Return the accuracy of each voter for each value of the side columns, with 95 % intervals."""
+        return [] if self.details is None else self.details.rows.accuracy_by(self.details.voters)
+
+    def confusion(self, voter: Any) -> Confusion:
+        """Return how often a voter named each class, by label, in the stored rows."""
+        names = () if self.details is None else self.details.voters
+        if self.details is None or str(voter) not in names:
+            raise ValueError(f"voter must be one of {', '.join(names)}; got {voter!r}")
+        return self.details.rows.confusion(str(voter), names.index(str(voter)))
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the tables of the report by name, as lists of rows."""
+        compared = {"online": self.online} | ({} if self.test is None else {"held out": self.test})
+        tables = {
+            "comparisons": [
+                {"on": where, "rival": key, **vars(rival), "verdict": rival.verdict}
+                for where, comparison in compared.items()
+                for key, rival in comparison.rivals.items()
+            ],
+            "voters": [asdict(voter) for voter in self.voters],
+            "accuracy_by": self.accuracy_by(),
+            "suspicious_labels": [asdict(doubt) for doubt in self.suspicious_labels()],
+        }
+        shown = self.test_reliability or self.reliability
+        tables["reliability"] = [] if shown is None else [asdict(part) for part in shown.bins]
+        panel = None if self.details is None else self.details.panel
+        tables["panel"] = [] if panel is None else [asdict(line) for line in panel]
+        return tables
+
+    def to_pandas(self, table: str = "voters") -> Any:
+        """Return one of `tables` as a DataFrame of pandas."""
+        import pandas
+
+        return pandas.DataFrame(self._table(table))
+
+    def to_polars(self, table: str = "voters") -> Any:
+        """Return one of `tables` as a DataFrame of polars."""
+        import polars
+
+        return polars.DataFrame(self._table(table))
+
+    def _table(self, name: str) -> list[dict[str, Any]]:
+        tables = self.tables()
+        if name not in tables:
+            raise ValueError(f"table must be one of {', '.join(tables)}; got {name!r}")
+        return tables[name]
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write the report as one page that needs nothing else: for the browser, the phone and the printer.
@@ -369,12 +730,19 @@ class Report(_Shown):
         >>> os.path.getsize(page) < 500_000
         True
         """
+        from linmax.models.page import page
         from linmax.util.files import replacing
         from linmax.util.outputs import check_output
 
         check_output(path)
         with replacing(path) as file:
-            file.write(_page(self).encode())
+            file.write(page(self).encode())
+
+    def _repr_html_(self) -> str:
+        """Return the core of the page, for notebooks."""
+        from linmax.models.page import core
+
+        return core(self, whole=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text, ready for JSON."""
@@ -401,37 +769,97 @@ class Report(_Shown):
             figures["normalizations"] = dict(self.normalizations)
         if self.sides:
             figures["by"] = {side.name: {"trials": side.trials, "weights": dict(side.weights)} for side in self.sides}
+            for row in self.accuracy_by():
+                there = figures["by"].setdefault(row["value"], {}).setdefault("accuracy", {})
+                there[row["voter"]] = [row["accuracy"], row["low"], row["high"]]
+        figures["suspicions"] = self.suspicions()
+        figures["suspicious_labels"] = len(self.suspicious_labels())
         return figures
 
+    # -- for people -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def decision(self) -> tuple[str, str]:
+        """What to do: a headline, and a sentence or two with what to expect."""
+        shown = self.test or self.online
+        if not shown.trials:
+            return "The fused jury has not seen a label yet", f"How often it is right is not known; {self.unlabelled}."
+        accuracy, trials, count = shown.accuracy["fusion"], shown.trials, len(self.voters)
+        panel = None if self.details is None else self.details.panel
+        rival = shown.rivals["best_so_far"]
+        if rival.verdict == "loses to":
+            headline = f"Follow {rival.name} alone"
+            text = (
+                f"It is right in {_percent(rival.accuracy)}, the fusion of all {count} voters in {_percent(accuracy)}."
+            )
+            return headline, text
+        best = panel.enough(TOLERANCE_OF_PANEL) if panel is not None else None
+        low, high = interval(accuracy * trials, trials)
+        if best is None or len(best.voters) == count:
+            headline, others = f"Use all {count} voters", ""
+        else:
+            size, others = len(best.voters), f"; all {count} voters reach {_percent(accuracy)}"
+            headline = f"Use {'this voter' if size == 1 else f'these {size} voters'}: {listed(best.voters)}"
+            reach = math.hypot((high - low) / 2.0, NORMAL * best.error)
+            accuracy -= best.behind
+            low, high = max(0.0, accuracy - reach), min(1.0, accuracy + reach)
+        expect = f"Expect {_percent(accuracy)} right ({100 * low:.0f} to {100 * high:.0f} %){others}."
+        return headline, " ".join([expect, *self._unsure()])
+
+    def _unsure(self) -> list[str]:
+        """Return a sentence about the answers of which a person should be asked, if there are enough trials."""
+        shown = self.test_reliability or self.reliability
+        if shown is None or shown.trials < FEWEST_UNSURE:
+            return []
+        unsure = sum(part.trials for part in shown.bins if part.confidence < UNSURE)
+        sure = sum(part.trials * part.accuracy for part in shown.bins if part.confidence >= UNSURE)
+        if not 0 < unsure < shown.trials:
+            return []
+        marked, right = f"{100.0 * unsure / shown.trials:.0f} %", _percent(sure / (shown.trials - unsure))
+        return [
+            f"Ask a person about the {marked} of rows whose answer has a probability below {100 * UNSURE:.0f} %; the "
+            f"other answers are right in {right}."
+        ]
+
     def sections(self) -> list[Section]:
-        """Return the report in reading order."""
+        """Return the report in reading order; the decision comes before it."""
+        sections = []
+        details = self.details
+        warned = None if details is None else details.warned()
+        if warned is not None:
+            sections.append(warned)
+        changed = details is not None and bool(details.changes)
         if self.online.trials:
             title = f"Online: {_counted(self.online.trials, 'trial')}, each predicted before its label was seen"
-            sections = [_compared(title, "best voter so far", self.learner, self.online)]
+            sections.append(_compared(title, "best voter so far", self.learner, self.online, changed))
         else:
             text = f"How often the fusion is right is not known; {self.unlabelled}."
-            sections = [Section("No label yet", [Line(text)])]
+            sections.append(Section("No label yet", [Line(text)]))
         if self.test is not None:
             title = f"Held out: {_counted(self.test.trials, 'trial')}"
-            sections.append(_compared(title, "best voter online", self.learner, self.test))
-        if self.details is not None and len(self.details.times) > 2:
-            sections.append(self.details.over_time())
+            sections.append(_compared(title, "best voter online", self.learner, self.test, changed))
+        if details is not None and len(details.times) > 2:
+            sections.append(details.over_time())
         probabilities = self._probabilities()
         if probabilities.parts:
             sections.append(probabilities)
         sections.append(self._voters())
-        if any(side.weights for side in self.sides):
+        if self.sides:
             sections.append(self._sides())
         if self.online.trials or self.test is not None:
             note = Line("An abstention counts as a mistake; plurality breaks ties by chance.", "dim")
             sections[-1] = Section(sections[-1].title, [*sections[-1].parts, note])
-        if self.details is not None:
-            sections += self.details.sections([voter.name for voter in self.voters])
+        if details is not None:
+            sections += details.sections([voter.name for voter in self.voters])
         return sections
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         del console
-        yield from _printed([section for section in self.sections() if not section.details], options.ascii_only)
+        shown = [section for section in self.sections() if not section.details]
+        if self.online.trials or self.test is not None:
+            headline, text = self.decision
+            shown.insert(0, Section(headline, [Line(text)]))
+        yield from printed(shown, options.ascii_only)
 
     def _probabilities(self) -> Section:
         """Reliability of the probabilities and prediction sets."""
@@ -453,8 +881,11 @@ class Report(_Shown):
         shown = self.test_reliability or self.reliability
         if shown is not None and len(shown.bins) > 1:
             x, right = [part.confidence for part in shown.bins], {"right": [part.accuracy for part in shown.bins]}
-            about = "share of right answers by stated confidence"
-            parts.append(Chart(x, right, about, "stated confidence", dots=True, square=True))
+            about, counts = "share of right answers by stated probability", [part.trials for part in shown.bins]
+            parts.append(_believed(shown))
+            parts.append(Chart(x, right, about, "stated probability", dots=True, square=True, counts=counts))
+            note = f"Numbers are the trials of each point; hollow points have fewer than {FEWEST_IN_BIN}."
+            parts.append(Line(note, "dim page"))
         return Section("Probabilities", parts)
 
     def _voters(self) -> Section:
@@ -470,7 +901,7 @@ class Report(_Shown):
             rows.append([voter.name, "" if voter.weight is None else _percent(weight), drawn, *counted])
         numbers = ["weight", "accuracy", "voted"]
         parts.append(Grid(["", "weight", "", "accuracy", "voted"], numbers, rows, rare=["voted"]))
-        parts += _rest(len(self.voters), "more voter", "with less weight")
+        parts += _rest(len(self.voters) - TABLE_ROWS, "more voter", "with less weight")
         if self.normalizations:
             shares = ", ".join(f"{kind} {_percent(share)}" for kind, share in self.normalizations.items())
             parts.append(Line(f"Weight by normalization: {shares}"))
@@ -478,16 +909,55 @@ class Report(_Shown):
 
     def _sides(self) -> Section:
         rows: list[list[Cell]] = []
+        by: dict[str, list[dict[str, Any]]] = {}
+        for row in self.accuracy_by():
+            by.setdefault(row["value"], []).append(row)
         for side in self.sides[:TABLE_ROWS]:
+            found = sorted(by.get(side.name, []), key=lambda row: -row["accuracy"])
+            best = next((row for row in found if row["voter"] != "fusion"), None)
+            own = next((row for row in found if row["voter"] == "fusion"), None)
             largest = ", ".join(f"{name} {_percent(w)}" for name, w in list(side.weights.items())[:VOTERS_NAMED])
-            rows.append([side.name, f"{side.trials:,d}", largest])
-        grid = Grid(["", "trials", "largest weights"], ["trials"], rows)
-        rest = _rest(len(self.sides), "more value", "with fewer trials")
-        return Section("Weights by value; those above are their means", [grid, *rest])
+            cells = [largest] if not by else [_estimated(own), _estimated(best, named=True)]
+            rows.append([side.name, f"{side.trials:,d}", *cells])
+        headings = ["", "trials", *(["fusion", "most accurate voter"] if by else ["largest weights"])]
+        rest = _rest(len(self.sides) - TABLE_ROWS, "more value", "with fewer trials")
+        title = "Accuracy by value" if by else "Weights by value; those above are their means"
+        return Section(title, [Grid(headings, ["trials"], rows, rare=["trials"]), *rest])
 
 
-def _compared(title: str, leading: str, learner: str, comparison: Comparison) -> Section:
-    """Return the fusion and its baselines, the most accurate first, and a sentence that says which one won."""
+def _estimated(row: Mapping[str, Any] | None, named: bool = False) -> str:
+    """Return an accuracy with its interval."""
+    if row is None:
+        return ""
+    name = f"{row['voter']} " if named else ""
+    return f"{name}{_percent(row['accuracy'])} ({100 * row['low']:.0f} to {100 * row['high']:.0f})"
+
+
+def _believed(judged: Reliability) -> Line:
+    """Return the verdict on probabilities, by the bins with enough trials."""
+    off = []
+    for part in judged.bins:
+        error = math.sqrt(max(part.confidence * (1.0 - part.confidence), 0.01) / part.trials)
+        if part.trials >= FEWEST_IN_BIN and abs(part.accuracy - part.confidence) > BIN_ERRORS * error:
+            off.append(part)
+    if not any(part.trials >= FEWEST_IN_BIN for part in judged.bins):
+        return Line("There are too few trials to judge the probabilities.")
+    if not off:
+        return Line("The probabilities agree with how often answers are right, as far as chance allows.", "green")
+    worst = max(off, key=lambda part: part.trials * abs(part.accuracy - part.confidence))
+    stated, found = _percent(worst.confidence), _percent(worst.accuracy)
+    kind = "too sure" if worst.accuracy < worst.confidence else "not sure enough"
+    text = (
+        f"The probabilities are {kind}: where they are about {stated}, {found} of {worst.trials:,} answers are right."
+    )
+    return Line(text, "yellow")
+
+
+def _compared(title: str, leading: str, learner: str, comparison: Comparison, changed: bool) -> Section:
+    """Return the fusion and its baselines, the most accurate first, and a sentence that says which one won.
+
+    Rivals that forget are shown where voters have changed, or where they are the best.
+    """
     rivals = comparison.rivals
     best, other, recent = rivals["best_voter"], rivals["best_so_far"], rivals["best_recent"]
     names = {"best_voter": f"best voter, {best.name}", "plurality": "plurality"}
@@ -498,15 +968,17 @@ def _compared(title: str, leading: str, learner: str, comparison: Comparison) ->
         names["best_recent"], phrases["best_recent"] = "best recent voter", "the best recent voter"
     if "soft_voting" in rivals:
         names["soft_voting"] = "soft voting"
-    if "logit" in rivals:
-        names["logit"] = rivals["logit"].name
-        phrases["logit"] = f"the {names['logit']}".replace(", last", " of the last")
+    for key in ("logit", "logit_recent", "fixed_share"):
+        if key in rivals and (key == "logit" or changed or rivals[key].verdict == "loses to"):
+            names[key] = rivals[key].name
+            article = "" if key == "fixed_share" else "the "
+            phrases[key] = article + names[key].split(", ")[0]
     rows: list[tuple[float, list[Cell]]] = []
     found: dict[str, list[str]] = {verdict: [] for verdict in VERDICT_COLORS}
     for key, name in names.items():
         rival = rivals[key]
-        interval = f" ({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})"
-        lead = Line(f"{100.0 * rival.difference:+.1f}", VERDICT_COLORS[rival.verdict], (interval, "default"))
+        reach = f" ({100.0 * rival.low:+.1f} to {100.0 * rival.high:+.1f})"
+        lead = Line(f"{100.0 * rival.difference:+.1f}", VERDICT_COLORS[rival.verdict], (reach, "default"))
         rows.append((rival.accuracy, [name, _percent(rival.accuracy), Bar(rival.accuracy, "blue", SHORT_BAR), lead]))
         size = "" if rival.verdict == "unclear" else f" by {100.0 * abs(rival.difference):.1f} points"
         found[rival.verdict].append(phrases.get(key, name) + size)
@@ -527,15 +999,15 @@ def _compared(title: str, leading: str, learner: str, comparison: Comparison) ->
     return Section(title, [Grid(["", numbers[0], "", numbers[1]], numbers, ordered), sentence])
 
 
-def _rest(count: int, what: str, how: str) -> list[Line]:
+def _rest(left: int, what: str, how: str) -> list[Line]:
     """Return a line about rows that are not shown, if there are any."""
-    left = count - TABLE_ROWS
     return [Line(f"and {_counted(left, what)} {how}", "dim")] if left > 0 else []
 
 
-def listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[Any]) -> str:
     """Join as in "a, b and c"."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    texts = list(map(str, parts))
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _counted(number: int, what: str) -> str:
@@ -602,13 +1074,13 @@ class Explanation(_Shown):
         if silent:
             parts.append(Line(f"{silent} abstained or named another class", "dim"))
         title = f"{self.winner} rather than {self.runner_up}, by {_percent(self.difference)} of the weight"
-        yield from _printed([Section(title, parts)], options.ascii_only)
+        yield from printed([Section(title, parts)], options.ascii_only)
 
 
 # -- the terminal -------------------------------------------------------------------------------------------------
 
 
-def _printed(sections: Iterable[Section], ascii_only: bool) -> Iterator[RenderableType]:
+def printed(sections: Iterable[Section], ascii_only: bool) -> Iterator[RenderableType]:
     """Sections for a terminal, with a blank line between them; drawings are left out."""
     from rich.table import Table
     from rich.text import Text
@@ -618,7 +1090,7 @@ def _printed(sections: Iterable[Section], ascii_only: bool) -> Iterator[Renderab
             yield Text("")
         yield Text(section.title, style="bold")
         for part in section.parts:
-            if isinstance(part, Line):
+            if isinstance(part, Line) and part.spans[0][1] != "dim page":
                 yield _text(part)
             elif isinstance(part, Grid):
                 table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -643,139 +1115,3 @@ def _text(cell: Cell, ascii_only: bool = False) -> Any:
     for span in cell.spans[1:]:
         text.append(*span)
     return text
-
-
-# -- the page -----------------------------------------------------------------------------------------------------
-
-
-def _page(report: Report) -> str:
-    """The report as one HTML page: the verdict, then all sections."""
-    shown = report.test if report.test is not None else report.online
-    title = "The fused jury has not seen a label yet"
-    if shown.trials:
-        where = "held-out trials" if report.test is not None else "trials"
-        title = f"The fused jury is right {_percent(shown.accuracy['fusion'])} of the time, on {shown.trials:,} {where}"
-    body = "".join(f"<h2>{escape(section.title)}</h2>{_html(section)}" for section in report.sections())
-    foot = (
-        f"Learner: {report.learner}. Every trial was predicted before its label was seen, as in use. "
-        "Intervals are 95 % (Agresti and Min). Made by linmax."
-    )
-    style = resources.files("linmax.models").joinpath("report.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        'content="width=device-width,initial-scale=1"><title>Report of a jury</title>'
-        f"<style>{style}</style></head><body><main><h1>{title}</h1>{body}<footer>{escape(foot)}</footer></main></body></html>\n"
-    )
-
-
-def _html(section: Section) -> str:
-    found = []
-    for part in section.parts:
-        if isinstance(part, Line):
-            found.append(f"<p>{_spans(part)}</p>")
-        elif isinstance(part, Grid):
-            found.append(_html_table(part))
-        else:
-            found.append(line_chart(part) if isinstance(part, Chart) else heat_map(part))
-    return "".join(found)
-
-
-def _spans(line: str | Line) -> str:
-    """Return text with its styles as classes."""
-    if isinstance(line, str):
-        return escape(line)
-    return "".join(
-        f'<span class="{style}">{escape(text)}</span>' if style not in ("", "default") else escape(text)
-        for text, style in line.spans
-    )
-
-
-def _html_table(grid: Grid) -> str:
-    bars = [bool(grid.rows) and isinstance(cell, Bar) for cell in (grid.rows[0] if grid.rows else grid.headings)]
-    classes = []
-    for i, (heading, is_bar) in enumerate(zip(grid.headings, bars, strict=True)):
-        plain = not i or heading in grid.numbers
-        name = "wide" if is_bar else "rare" if heading in grid.rare else "" if plain else "names"
-        classes.append(f' class="{name}"' if name else "")
-    head = "".join(f"<th{mark}>{escape(name)}</th>" for name, mark in zip(grid.headings, classes, strict=True))
-    rows = []
-    for row in grid.rows:
-        cells = (_html_bar(cell) if isinstance(cell, Bar) else _spans(cell) for cell in row)
-        rows.append("".join(f"<td{mark}>{cell}</td>" for cell, mark in zip(cells, classes, strict=True)))
-    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _html_bar(cell: Bar) -> str:
-    minus = " minus" if cell.share < 0.0 else ""
-    return f'<span class="bar{minus}" style="width:{100.0 * abs(cell.share):.1f}%"></span>'
-
-
-def line_chart(chart: Chart) -> str:
-    """A chart as SVG, whose colors the style of the page gives, and its legend."""
-    x, lines, square = chart.x, chart.lines, chart.square
-    values = np.concatenate([np.asarray(line, float) for line in lines.values()])
-    low, high = (0.0, 1.0) if square else (float(values.min()), float(values.max()))
-    room = max(high - low, 0.02)
-    low, high = (low, high) if square else (max(0.0, low - 0.05 * room), min(1.0, high + 0.05 * room))
-    first, last = (0.0, 1.0) if square else (float(min(x)), float(max(x)))
-
-    def across(value: float) -> float:
-        return LEFT + (WIDE - LEFT - RIGHT) * (value - first) / ((last - first) or 1.0)
-
-    def down(value: float) -> float:
-        return TOP + (HIGH - TOP - BOTTOM) * (1.0 - (value - low) / ((high - low) or 1.0))
-
-    parts = [f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{escape(chart.about)}">']
-    for tick in ticks(low, high):
-        y = down(tick)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDE - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{100 * tick:.4g} %</text>')
-    for tick in np.linspace(first, last, 5):
-        shown = f"{100 * tick:.0f} %" if square else f"{round(float(tick)):,}"
-        anchor = "start" if tick == first else "end" if tick == last else "middle"
-        parts.append(f'<text x="{across(float(tick)):.1f}" y="{HIGH - 24}" text-anchor="{anchor}">{shown}</text>')
-    parts.append(f'<text x="{WIDE - RIGHT}" y="{HIGH - 3}" text-anchor="end">{escape(chart.below)}</text>')
-    if square:
-        ends = across(0.0), down(0.0), across(1.0), down(1.0)
-        parts.append('<line class="ideal" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>'.format(*ends))
-    for number, line in reversed(list(enumerate(lines.values()))):
-        points = [(across(float(a)), down(float(b))) for a, b in zip(x, line, strict=True)]
-        path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
-        parts.append(f'<polyline class="line c{number}" points="{path}"/>')
-        if chart.dots:
-            parts += [f'<circle class="dot c{number}" cx="{a:.1f}" cy="{b:.1f}" r="3.5"/>' for a, b in points]
-    parts.append("</svg>")
-    legend = "".join(f'<li><span class="key c{i}"></span>{escape(name)}</li>' for i, name in enumerate(lines))
-    return "".join(parts) + (f'<ul class="legend">{legend}</ul>' if len(lines) > 1 else "")
-
-
-def ticks(low: float, high: float) -> list[float]:
-    """Round shares between the two: at least three where they are not all but equal.
-
-    Examples
-    --------
-    >>> [round(tick, 3) for tick in ticks(0.56, 0.77)]
-    [0.6, 0.65, 0.7, 0.75]
-    """
-    step = next((s for s in (0.25, 0.1, 0.05, 0.02, 0.01, 0.005) if (high - low) / s >= 3.0), 0.002)
-    return [n * step for n in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
-
-
-def heat_map(heat: HeatMap) -> str:
-    """A table of correlations, shaded; the names in full at the left, by number above."""
-    names, table = heat.names, heat.table
-    head = "".join(f"<th>{i + 1}</th>" for i in range(len(names)))
-    rows = []
-    for i, name in enumerate(names):
-        cells = []
-        for j in range(len(names)):
-            value = table[i, j]
-            if i == j or not np.isfinite(value):
-                cells.append("<td></td>")
-            else:
-                strength = min(1.0, abs(float(value)))
-                kind = "warm" if value >= 0.0 else "cold"
-                cells.append(f'<td class="{kind}" style="--s:{strength:.2f}">{value:.2f}</td>')
-        rows.append(f"<tr><th>{i + 1}. {escape(name)}</th>{''.join(cells)}</tr>")
-    return f'<div class="scroll"><table class="heat"><tr><th></th>{head}</tr>{"".join(rows)}</table></div>'
