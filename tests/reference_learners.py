@@ -213,8 +213,86 @@ def unit(x: np.ndarray) -> np.ndarray:
     return x / length if length else x
 
 
+class ReferenceLogit:
+    """A conditional logit over members: one for new rows, one for rows that were learned before."""
+
+    def __init__(self, members: int) -> None:
+        self.weights = np.tile([0.3, 0.0], members)
+        self.matrix = np.diag(np.tile([0.1, 0.03], members))
+        self.intercepts: list[float] = []
+        self.curvatures: list[float] = []
+
+    def shares(self, inputs: np.ndarray) -> np.ndarray:
+        return shares(np.array(self.intercepts) + inputs @ self.weights)
+
+    def learn(self, inputs: np.ndarray, label: int, weight: float) -> None:
+        """One Newton step; a label of -2 - c says that it is not class c."""
+        found = self.shares(inputs)
+        wanted = np.eye(len(found))[label] if label >= 0 else np.where(np.arange(len(found)) == -2 - label, 0.0, found)
+        gap = wanted / wanted.sum() - found
+        weight = min(weight, 100.0)
+        for c, share in enumerate(found):
+            self.curvatures[c] += weight * share * (1.0 - share)
+            self.intercepts[c] += weight * gap[c] / (4.0 + self.curvatures[c])
+        pull = gap @ inputs
+        along = self.matrix @ pull
+        size = 1.0 + weight * (pull @ along)
+        self.weights = self.weights + weight * along / size
+        self.matrix = self.matrix - weight * np.outer(along, along) / size + 5e-6 * np.eye(len(pull))
+        if label < 0:
+            self.weights = np.maximum(self.weights, 0.0)
+
+
+class ReferenceFusion:
+    """The members' scores and votes, two logits over them, and a set of the rows that were learned."""
+
+    def __init__(self, members: int) -> None:
+        self.logits = [ReferenceLogit(members), ReferenceLogit(members)]
+        self.squares, self.trials, self.repeats, self.seen = np.zeros(members), 0, 0, set[object]()
+
+    def inputs(self, scores: np.ndarray) -> np.ndarray:
+        """z and votes, a row for each class, for scores (members, classes)."""
+        if not scores.size:
+            return np.zeros((0, 2 * len(scores)))
+        centered = scores - scores.mean(axis=1, keepdims=True)
+        own = (centered**2).mean(axis=1)
+        size = np.sqrt(self.squares / max(self.trials, 1) + 0.3 * own)
+        standard = np.divide(centered, size[:, None], out=np.zeros_like(centered), where=size[:, None] > 0.0)
+        highest = scores == scores.max(axis=1, keepdims=True)
+        votes = highest * (highest.sum(axis=1, keepdims=True) == 1)
+        return np.stack([standard, votes], axis=1).reshape(-1, scores.shape[1]).T
+
+    def shares(self, row: object, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes known."""
+        return self.logits[row in self.seen and self.repeats > 0].shares(self.inputs(scores))
+
+    def learn(self, row: object, scores: np.ndarray, label: int, weight: float = 1.0) -> None:
+        inputs, known = self.inputs(scores), scores.shape[1]
+        self.squares += scores.var(axis=1) if known else 0.0
+        if row in self.seen:
+            if not self.repeats:
+                first, fresh = self.logits[0], ReferenceLogit(scores.shape[0])
+                self.logits[1] = fresh
+                fresh.weights = first.weights
+                fresh.intercepts, fresh.curvatures = [*first.intercepts], [*first.curvatures]
+            self.repeats += 1
+        if label >= known:
+            self.announce(label)
+        elif known > 1:
+            self.logits[row in self.seen].learn(inputs, label, weight)
+        self.seen.add(row)
+        self.trials += 1
+
+    def announce(self, label: int) -> None:
+        """Let a class be known: it gets the share 1 / (t + 2) of what the intercepts give to all."""
+        for logit in self.logits:
+            own = np.array(logit.intercepts)
+            logit.intercepts.append(math.log(np.exp(own).sum() / (self.trials + 1.0)) if label else 0.0)
+            logit.curvatures.append(0.0)
+
+
 class ReferencePool:
-    """The pool for attributes: members on scaled rows, whose shares are fused by a full AROW.
+    """The pool for attributes: members on scaled rows, fused by a logit over them.
 
     Dense rows are gone through again from the beginning at trials 16, 64, ..., with bins made of them.
     """
@@ -234,8 +312,9 @@ class ReferencePool:
             self.members.append(ReferenceOdds(self.members[-1]))
         self.recent, self.frequency = np.zeros(k), np.zeros(columns)
         self.rows: list[np.ndarray] = []
-        n = len(self.members) + (1 if sparse else 3)
-        self.weights, self.matrix, self.squares = np.ones(n), np.eye(n), np.zeros(n)
+        self.fusion = ReferenceFusion(len(self.members) + (1 if sparse else 3))
+        for _ in range(k):  # all are known from the start
+            self.fusion.announce(0)
 
     def inputs(self, x: np.ndarray) -> list[np.ndarray]:
         """The row as each member sees it, the constant first."""
@@ -254,8 +333,8 @@ class ReferencePool:
         )
         return [np.append(self.constant, scaled / root), *[np.append(self.constant, scaled) / root] * 2]
 
-    def trial(self, x: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
-        """The members' shares and the fused scores, before the trial is learned; at times all is learned again."""
+    def trial(self, x: np.ndarray, label: int) -> np.ndarray:
+        """Log probabilities of a row that is only predicted; then it is learned, at times with all rows once more."""
         found = self.one_trial(x, label)
         self.past.append((x, label))
         size = len(self.past)
@@ -267,7 +346,7 @@ class ReferencePool:
                 self.one_trial(row, own)
         return found
 
-    def one_trial(self, x: np.ndarray, label: int) -> tuple[np.ndarray, np.ndarray]:
+    def one_trial(self, x: np.ndarray, label: int) -> np.ndarray:
         """One of them."""
         inputs = self.inputs(x)
         scores = [member.scores(row) for member, row in zip(self.members, inputs, strict=True)]
@@ -275,28 +354,19 @@ class ReferencePool:
             scores.append(self.recent)
         scores += [np.zeros(self.k) if member is None else member.scores(x) for member in self.raw]
         self.trials += 1
-        votes = []
-        for m, given in enumerate(scores):
-            centred = given - given.mean()
-            self.squares[m] += (centred**2).mean()
-            root = math.sqrt(self.squares[m] / self.trials)
-            votes.append(shares(centred / root if root > 0 else centred))
-        table = np.array(votes)
-        fused = self.weights @ table
-        z = table[:, label] - table[:, rival_of(fused, label)]
-        margin = self.weights @ z
-        if margin < 1.0:
-            along = self.matrix @ z
-            b = 1.0 / (z @ along + 10.0)
-            self.weights = self.weights + (1.0 - margin) * b * along
-            self.matrix = self.matrix - b * np.outer(along, along) + 1e-4 * np.eye(len(z))
+        table = np.array(scores, float)
+        judged = table.copy()
+        if self.sparse:
+            judged[-1] = 0.0  # recent labels say nothing of a row that is only predicted
+        found = np.log(self.fusion.shares(x.tobytes(), judged))
+        self.fusion.learn(x.tobytes(), table, label)
         for member, row in zip(self.members, inputs, strict=True):
             member.learn(row, label)
         for own in self.raw:
             if own is not None:
                 own.learn(x, label)
         self.recent = 0.8 * self.recent + np.eye(self.k)[label]
-        return table, fused
+        return found
 
 
 class ReferenceVotes:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linmax.core.contract import LARGEST
 from linmax.data.arrays import no_trials
 from linmax.learners.attributes.member import DENIED, Task
 from linmax.learners.attributes.nearest import USED, NearestRows
 from linmax.learners.attributes.pairs import PairMembers
-from linmax.learners.attributes.stacker import MemberFusion
 
 
 def task(rows: np.ndarray, labels: list[int], weight: float = 1.0, learn: bool = True) -> Task:
@@ -44,15 +42,3 @@ def test_a_class_denied_falls_behind_in_pairs_as_far_as_a_label_is_ahead() -> No
     member.play(task(rows[:1], [DENIED - 1], weight=1e6), votes, 0)
     member.play(task(rows[:1], [0], learn=False), votes, 0)
     assert votes[0, 0, :3] == pytest.approx([0.0, -2.0, 0.0], abs=1e-3)
-
-
-@pytest.mark.small
-def test_denials_alone_do_not_turn_members_around() -> None:
-    fusion, shape = MemberFusion(), np.zeros(LARGEST + 1, np.int64)
-    fusion.join(2)
-    denied = no_trials(1)._replace(known=np.array([3]), labels=np.array([DENIED - 0], np.int32))
-    for _ in range(60):  # both speak for class 0 always, which is always wrong
-        votes = np.zeros((1, 2, 4), np.float32)
-        votes[0, :, 0] = 3.0
-        fusion.fuse(votes, denied, shape, True, 3)
-    assert fusion.weights.min() >= 0.0

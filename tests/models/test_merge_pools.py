@@ -201,10 +201,12 @@ def test_the_formulas_of_the_dense_members_and_of_their_fusion():
     pull = 0.25 * cells[0][:, 1] / cells[0][:, 2] + 0.75 * cells[1][:, 1] / cells[1][:, 2]
     assert np.allclose(cells[3][:, 2], 1.0 / precision, rtol=1e-5)
     assert np.allclose(cells[3][:, 1], pull / precision, rtol=1e-5, atol=1e-6)
-    inverse = [np.linalg.inv(pool.fusion.matrix) for pool in (mine, yours, merged)]
+    inverse = [np.linalg.inv(pool.fusion.variances[0]) for pool in (mine, yours, merged)]
     assert np.allclose(inverse[2], 0.25 * inverse[0] + 0.75 * inverse[1])
-    pulled = 0.25 * inverse[0] @ mine.fusion.weights + 0.75 * inverse[1] @ yours.fusion.weights
-    assert np.allclose(inverse[2] @ merged.fusion.weights, pulled)
+    pulled = 0.25 * inverse[0] @ mine.fusion.weights[0] + 0.75 * inverse[1] @ yours.fusion.weights[0]
+    assert np.allclose(inverse[2] @ merged.fusion.weights[0], pulled)
+    marks = [set(pool.fusion.marks.tolist()) for pool in (mine, yours, merged)]
+    assert marks[2] == marks[0] | marks[1]
     assert np.allclose(merged.fusion.squares, mine.fusion.squares + yours.fusion.squares - first.fusion.squares)
 
 

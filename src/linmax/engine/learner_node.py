@@ -47,6 +47,10 @@ class LearnerNode(Node):
         return self.running.gives_logarithms
 
     @property
+    def gives_probabilities(self) -> bool:  # type: ignore[override]
+        return self.running.gives_probabilities
+
+    @property
     def pools(self) -> Mapping[str, Any]:  # type: ignore[override]
         return self.running.pools
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32, float64, int32, int64, types
+from numba import float32, float64, int64, types
 
 from linmax.core.contract import (
     KNOWN,
@@ -45,7 +45,7 @@ from linmax.jit.struct import Struct, act, entry
 from linmax.learners.attributes.member import ROWS_PLAYED
 from linmax.learners.attributes.pairs import PairMembers
 from linmax.learners.attributes.pool import RunningPool, width_of
-from linmax.learners.attributes.stacker import fuse
+from linmax.learners.attributes.stacker import FusionT, fingerprints, fuse
 from linmax.learners.attributes.warm_up import DENSE
 
 __all__ = [
@@ -402,20 +402,21 @@ class NumbersRow(Struct):
     counts: np.ndarray = int64[:, ::1]
     groups: np.ndarray = int64[:, ::1]  # addresses of kernel and struct, and the place of the first member
     votes: np.ndarray = float32[:, :, ::1]  # (1, members, classes)
-    bits: np.ndarray = int32[:, :, ::1]  # the same as integers
-    fuse: int = int64  # addresses of the kernel and the struct of the fusion
-    fusion: int = int64
+    mark: np.ndarray = Indices  # (1,): its fingerprint
+    fuse: int = int64  # the kernel of the fusion
+    fusion: Any = FusionT
 
 
 ON_ROW = int64(NumbersRow.numba_type, int64, int64)
 call_group = calling(types.void(int64, *ROWS_PLAYED))
-call_fuse = calling(types.void(int64, *fuse.signature.args[1:])) if JIT else fuse
+call_fuse = calling(fuse.signature) if JIT else fuse
 
 
 @kernel(ON_ROW)
 def gather_row(m: NumbersRow, _begin: int, _end: int) -> int:
     """Write the instance as a row; return -1 where an attribute is new."""
     trials, row, places = m.trials, m.rows[0], m.places
+    fingerprints(trials.dense, trials.indptr, trials.indices, trials.values, m.mark)
     for f in range(row.size):
         row[f] = 0.0
     for j in range(trials.indptr[1]):
@@ -441,7 +442,7 @@ def score_row(m: NumbersRow, learn: bool) -> None:
             groups[g, PLACE],
         )  # fmt: skip
     predictions, table = played.predictions[0], played.tables[0]
-    call_fuse(m.fuse, m.fusion, votes, m.bits, counts, labels, weights, m.shape, learn, predictions, table)
+    call_fuse(m.fuse, m.fusion, votes, m.mark, counts, labels, weights, m.shape, learn, predictions, table)
 
 
 @kernel(ON_ROW)
@@ -485,15 +486,16 @@ class NumbersPath(OneTrialPath):
         for group in pool.groups.values():
             group.fit(width, classes)
         groups = [(entry(group.kernel), group.struct.address, place) for place, _, group in pool.placed()]
-        votes = np.zeros((1, len(pool.fusion.weights), classes), np.float32)
+        pool.fusion.grow(**{"class": engine.k})
+        votes = np.zeros((1, len(pool.fusion.squares), classes), np.float32)
         self._instances = blank_instances(engine.layout, 1, longest)
         played = Played(predictions=np.zeros((1, 1), np.int32), tables=np.zeros((1, 1, engine.k)))
         self._part = NumbersRow(
             trials=RunningTrials(**self._instances._asdict()), played=played,
             places=pool.kinds.sparse_places, rows=np.zeros((1, width)),
             seen=np.array([int(pool.kinds.counts[0])], np.int64), shape=engine.state.shape, counts=engine.state.counts,
-            groups=np.array(groups, np.int64), votes=votes, bits=votes.view(np.int32),
-            fuse=entry(fuse), fusion=pool.fusion.struct.address,
+            groups=np.array(groups, np.int64), votes=votes, mark=np.zeros(1, np.int64),
+            fuse=entry(fuse), fusion=pool.fusion.struct,
         )  # fmt: skip
         address = self._part.address
         super().__init__(
@@ -512,8 +514,8 @@ class NumbersPath(OneTrialPath):
 
     def teach(self, attributes: Any, votes: Any, label: Any) -> Any:
         first, large, trials = self._pool.first, self._large, self._instances
-        if not self._open or (first.open and first.until == 1):  # the pool looks at the first trials after this one
-            return REFUSED
+        if not self._open or (first.open and first.until == 1) or self._pool.fusion.is_full:
+            return REFUSED  # the pool looks at the first trials after this one, or the set of fingerprints doubles
         predicted = super().teach(attributes, votes, label)
         if predicted is not REFUSED:
             instance = attributes_of(trials, 0) if first.open or large.due else None

@@ -48,6 +48,11 @@ class RunningAuto(Running):
         """Return whether the pool for voters and raters decides."""
         return self.votes is not None
 
+    @property
+    def gives_probabilities(self) -> bool:  # type: ignore[override]
+        """Return whether the pool for attributes decides."""
+        return self.votes is None and self.attributes is not None
+
     def meet(self, layout: Layout) -> None:
         if layout.dense or layout.sparse:
             self.attributes = self.attributes or RunningPool(self.attribute_kind)
@@ -79,7 +84,7 @@ class RunningAuto(Running):
         if given.any():
             scores[:, given] = trials.scores[:, self.columns[given], :k]
         if not given.all():
-            scores[:, ~given] = attributes.in_slots(votes, k)[:, -1 - self.columns[~given]]
+            scores[:, ~given] = attributes.in_slots(votes, trials.known, k)[:, -1 - self.columns[~given]]
         none = no_trials(0)
         return trials._replace(
             scores=scores,

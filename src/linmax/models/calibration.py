@@ -25,11 +25,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import KNOWN
 from linmax.engine.coverage import covered, reach
 from linmax.engine.engine import Engine
-from linmax.engine.record import JUDGED, RING, Record, keep_table, latest, new_record
-from linmax.learners.attributes.warm_up import Relearned, pool_at_large
+from linmax.engine.record import JUDGED, RING, Record, latest, new_record
 from linmax.util.checks import fraction
 
 __all__ = [
@@ -339,22 +337,13 @@ class Confidence:
     record: Record
     classes: list[Any]
     _calibration: Calibration
-    _at_large: tuple[Relearned, Record, Calibration] | None = None  # for rows that do not follow the stream
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return scores from `judge` as probabilities (see `linmax.models.calibration`)."""
         scores = scores / self.engine.top.unit(self.engine)
-        pool = self.engine.top.weighing
-        other = None if pool is None else pool_at_large(pool, self.engine.state.shape, self.engine.k)
-        if other is None:
-            return self._calibration.probabilities(self.record, scores, self._natural)
-        # After a stream sorted by class, a pool relearned from a sample of it answers: its scores are calibrated.
-        if self._at_large is None or self._at_large[0] is not other:
-            record = new_record(self.engine.k)
-            keep_table(record, other.scores, other.labels, int(self.engine.state.shape[KNOWN]))
-            self._at_large = other, record, Calibration()
-        _, record, calibration = self._at_large
-        return calibration.probabilities(record, scores)
+        if self.engine.top.gives_probabilities:
+            return softmax(scores)
+        return self._calibration.probabilities(self.record, scores, self._natural)
 
     def own_probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return scores from `judge` as the probabilities that the learner itself works with.
@@ -371,12 +360,17 @@ class Confidence:
     @property
     def calibration(self) -> tuple[float, float]:
         """Sharpness, for scores of their usual size or logarithms of probabilities, and guess rate."""
+        if self.engine.top.gives_probabilities:
+            return 1.0, 0.0
         return self._calibration.fitted(self.record, self._natural)
 
     @property
     def foreseen(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Probabilities of recent trials, fitted to older ones, and their labels; None if there are too few."""
-        return self._calibration.foreseen(self.record, self._natural)
+        if not self.engine.top.gives_probabilities:
+            return self._calibration.foreseen(self.record, self._natural)
+        scores, labels = latest(self.record)
+        return (softmax(scores), labels) if len(labels) >= 2 * FEWEST_JUDGED else None
 
     @property
     def reliability(self) -> Reliability | None:

@@ -117,6 +117,7 @@ class Node:
     takes_gaps = False  # whether `play` takes trials without a label, below 0
     weighing: RunningPool | None = None  # what plays trials that count as much as weights say, if anything does
     gives_logarithms = False  # whether its scores are used as logarithms of probabilities
+    gives_probabilities = False  # whether these are its probabilities, without calibration
     pools: Mapping[str, Any] = {}  # the pools at work, for "attributes" and for "votes"
     from_zero = True  # whether a new sub-expert leaves its scores as they are, if it leaves those of the members
     children: Sequence[Node] = ()

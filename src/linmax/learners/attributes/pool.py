@@ -38,7 +38,7 @@ from linmax.learners.attributes.linear import DenseMembers
 from linmax.learners.attributes.member import DENIED, Group, Task
 from linmax.learners.attributes.nearest import NearestRows
 from linmax.learners.attributes.pairs import MOST_BINS, PairMembers
-from linmax.learners.attributes.stacker import MemberFusion
+from linmax.learners.attributes.stacker import MemberFusion, fingerprints
 from linmax.learners.attributes.warm_up import (
     DENSE,
     LAST,
@@ -124,6 +124,13 @@ def bytes_of_attribute(k: int) -> float:
     return (1.0 + 1.0 / ROOM) * ((LINEAR + 1) * 4 * width_of(k) + 8)
 
 
+def marks_of(trials: Trials) -> np.ndarray:
+    """Return the fingerprints of the rows."""
+    found = np.zeros(trials.size, np.int64)
+    fingerprints(trials.dense, trials.indptr, trials.indices, trials.values, found)
+    return found
+
+
 KIND_WORDS = {DENSE: "numbers", SPARSE: "words", MIXED: "numbers and words, as they came"}
 
 
@@ -153,13 +160,15 @@ def linear_form(pool: RunningPool, layout: Layout, k: int, slots: np.ndarray | N
     columns = pool.kinds.places(1 + np.arange(dense), 1 + dense + np.arange(sparse))
     for place, name, group in pool.placed():
         for m, table in enumerate(group.tables(k).values()):
-            weight = fusion.weights[place + m] if slots is None else slots[first[name] + m]
+            weight = fusion.score_weights[place + m] if slots is None else slots[first[name] + m]
             if not table.size:
                 continue
             centred = weight * fusion.inverse_sizes[place + m] * (table - table.mean(axis=1, keepdims=True))
             rows = columns[group.sparse][: len(table) - 1]
             form[0, : table.shape[1]] += centred[0]
             form[rows, : table.shape[1]] += centred[1 : 1 + rows.size]
+    if slots is None:
+        form[0, : fusion.intercepts.shape[1]] += fusion.intercepts[0, :k]
     return WeightForm(np.zeros(0), form)
 
 
@@ -174,7 +183,8 @@ def mix_pools(pool: RunningPool, mixture: Mixture) -> None:
         group.mix(placed.of(partial(_group_of, name)), width_of(mixture.k))
     places = [_places(pool, part.state) for part in mixture.parts]
     base = None if mixture.base is None else _places(pool, mixture.base.state)
-    pool.fusion.mix(mixture.of(lambda state: state.fusion), places, base)
+    same = all((where == np.arange(where.size)).all() for part in mixture.parts for where in (part.dense, part.sparse))
+    pool.fusion.mix(mixture.of(lambda state: state.fusion), places, base, same)
     pool.first.mix(mixture)
     pool.at_large.mix(mixture)
     if not pool.first.open:
@@ -212,7 +222,7 @@ class FusedTrials(NamedTuple):
     end: int
     predictions: np.ndarray
     table: np.ndarray  # scores
-    votes: np.ndarray  # of the members, (trials, members, classes and more)
+    votes: np.ndarray  # standardized scores of the members, (trials, members, classes and more)
 
 
 class PoolMember(NamedTuple):
@@ -228,6 +238,8 @@ class RunningPool(Running):
 
     ``kind`` is what the attributes are, if it is not to be decided; ``registry`` are the groups that may join.
     """
+
+    gives_probabilities = True
 
     def __init__(self, kind: int = UNDECIDED, registry: Registry = REGISTRY) -> None:
         self.registry = registry
@@ -346,8 +358,8 @@ class RunningPool(Running):
         """
         self.kinds.meet(trials, True)
         self._fit(self.kinds.words(trials), self._columns(trials), k)
-        votes = np.zeros((1, len(self.fusion.weights), width_of(k)), np.float32)
-        yield FusedTrials(0, 1, *self.fusion.fuse(votes, trials, shape, True, k), votes)
+        votes = np.zeros((1, len(self.fusion.squares), width_of(k)), np.float32)
+        yield FusedTrials(0, 1, *self.fusion.fuse(votes, marks_of(trials), trials, shape, True, k), votes)
 
     def _look(self, shape: np.ndarray, k: int, behind: bool) -> bool:
         """Look at the trials kept; if that changes anything, or there are two and the members are behind, learn them.
@@ -405,7 +417,7 @@ class RunningPool(Running):
             part = cut(trials, first, last)
             task = Task(cut(words, first, last), True, self.kinds.rows(part), met[first:last])
             votes = self._votes(task, k)
-            yield FusedTrials(first, last, *self.fusion.fuse(votes, part, shape, True, k), votes)
+            yield FusedTrials(first, last, *self.fusion.fuse(votes, marks_of(part), part, shape, True, k), votes)
 
     def judged(self, shape: np.ndarray, trials: Trials, k: int) -> FusedTrials:
         """Predictions, scores and votes without learning. Attributes not met before leave nothing behind."""
@@ -413,16 +425,14 @@ class RunningPool(Running):
         if not self.groups:
             predictions = silent(shape, trials.known)
             return FusedTrials(0, size, predictions, np.zeros((size, k)), np.zeros((size, 0, k), np.float32))
-        if not self.at_large.long_runs:
-            return self._judged(shape, trials, k, self.fusion)
-        other = pool_at_large(self, shape, k)
-        if other is not None:
-            return other.pool.judged(shape, trials, k)
-        return self._judged(shape, trials, k, fusion_at_large(self, shape, k))
-
-    def _judged(self, shape: np.ndarray, trials: Trials, k: int, fusion: MemberFusion) -> FusedTrials:
+        fusion, marks = self.fusion, marks_of(trials)
+        if self.at_large.long_runs:
+            other = pool_at_large(self, shape, k)
+            if other is not None:
+                return other.judged(shape, trials, k)
+            fusion, marks = fusion_at_large(self, shape, k), np.zeros(size, np.int64)
         votes = self.scores_of(trials, k)
-        return FusedTrials(0, trials.size, *fusion.fuse(votes, trials, shape, False, k), votes)
+        return FusedTrials(0, size, *fusion.fuse(votes, marks, trials, shape, False, k), votes)
 
     def scores_of(self, trials: Trials, k: int) -> np.ndarray:
         """The members' scores, without learning."""
@@ -449,7 +459,7 @@ class RunningPool(Running):
 
     def _votes(self, task: Task, k: int) -> np.ndarray:
         """Return the members' scores, (trials, members, classes), made before they learn each trial."""
-        votes = np.zeros((task.trials.size, len(self.fusion.weights), width_of(k)), np.float32)
+        votes = np.zeros((task.trials.size, len(self.fusion.squares), width_of(k)), np.float32)
         for place, _, group in self.placed():
             group.play(task, votes, place)
         return votes
@@ -466,18 +476,20 @@ class RunningPool(Running):
 
     # -- looking at it, and mixing --------------------------------------------------------------------------------
 
-    def in_slots(self, votes: np.ndarray, k: int) -> np.ndarray:
-        """The members' votes, (trials, slots, classes), each at a place of its own; absent ones give 0."""
+    def in_slots(self, votes: np.ndarray, known: np.ndarray, k: int) -> np.ndarray:
+        """Return shares exp z / sum exp z of the members, (trials, slots, classes); absent ones give 0."""
         found, first = np.zeros((len(votes), slots(), k)), first_slots()
+        shares = np.exp(votes[:, :, :k]) * (np.arange(k) < known[:, None])[:, None]
+        shares /= np.maximum(shares.sum(axis=2, keepdims=True), np.finfo(np.float32).tiny)
         for place, name, group in self.placed():
             many = len(group.members)
-            found[:, first[name] : first[name] + many] = votes[:, place : place + many, :k]
+            found[:, first[name] : first[name] + many] = shares[:, place : place + many]
         return found
 
     def members(self) -> list[PoolMember]:
         """The members in their order."""
         return [
-            PoolMember(name, float(self.fusion.weights[place + m]), group.sparse)
+            PoolMember(name, float(self.fusion.score_weights[place + m]), group.sparse)
             for place, _, group in self.placed()
             for m, name in enumerate(group.members)
         ]

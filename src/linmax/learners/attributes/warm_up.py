@@ -17,7 +17,7 @@ sample in a random order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numba import boolean, types
@@ -42,7 +42,6 @@ __all__ = [
     "AtLarge",
     "FirstTrials",
     "Kinds",
-    "Relearned",
     "fusion_at_large",
     "pool_at_large",
 ]
@@ -364,14 +363,6 @@ FEWEST_TRIALS = 200
 SAMPLE_PASSES = 4  # over the sample
 
 
-class Relearned(NamedTuple):
-    """A pool that learned the sample in a random order."""
-
-    pool: RunningPool
-    scores: np.ndarray  # of its trials, before their labels were seen
-    labels: np.ndarray
-
-
 class AtLarge:
     """State: the sample, every how many-th trial is taken, the trials, the runs of labels, and the last label."""
 
@@ -379,8 +370,9 @@ class AtLarge:
         self.rows: list[Trials] = []
         self.numbers = 0  # in the sample
         self.step, self.trials, self.runs, self.last = 1, 0, 0, -1
+        self.counts = np.zeros(0, np.int64)  # trials of each class
         self.found: tuple[int, MemberFusion] | None = None  # the weights, and after how many trials
-        self.learned: tuple[tuple[int, ...], Relearned] | None = None  # the sample, after what that depends on
+        self.learned: tuple[tuple[int, ...], RunningPool] | None = None  # of the sample, after what it depends on
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -388,13 +380,13 @@ class AtLarge:
         numbers = np.array([self.step, self.trials, self.runs, self.last], np.float64)
         held = self.together().arrays
         return {name: array for name, array in held.items() if name != "numbers"} | {
-            "numbers": np.append(numbers, held["numbers"])
-        }
+            "numbers": np.append(numbers, held["numbers"]), "counts": self.counts,
+        }  # fmt: skip
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over a state."""
         self.step, self.trials, self.runs, self.last = arrays["numbers"][:4].astype(int).tolist()
-        held, self.found, self.learned = FirstTrials(), None, None
+        held, self.found, self.learned, self.counts = FirstTrials(), None, None, arrays["counts"].copy()
         held.restore(dict(arrays) | {"numbers": arrays["numbers"][4:]})
         self._take(held, 1)
 
@@ -420,6 +412,12 @@ class AtLarge:
             self._add(attributes_of(trials, t)._replace(weights=np.ones(1)), t, int(before[t]))
             t = -(-(self.trials + t + 1) // self.step) * self.step - self.trials
         self.trials, self.runs = self.trials + size, int(before[-1])
+        self._count(np.bincount(own))
+
+    def _count(self, counts: np.ndarray) -> None:
+        if counts.size > self.counts.size:
+            self.counts = np.append(self.counts, np.zeros(counts.size - self.counts.size, np.int64))
+        self.counts[: counts.size] += counts
 
     def _add(self, instance: Trials, later: int, runs: int) -> None:
         """Take a trial into the sample, which leaves out every other one when there are too many.
@@ -445,11 +443,16 @@ class AtLarge:
         self.runs += label != self.last
         self.last = label
         self.trials += 1
+        if label >= self.counts.size:
+            self._count(np.zeros(label + 1, np.int64))
+        self.counts[label] += 1
 
     @property
     def long_runs(self) -> bool:
-        """Whether labels come in long runs."""
-        return self.trials >= FEWEST_TRIALS and self.runs > 1 and self.trials >= LONG_RUN * self.runs
+        """Whether labels come in long runs: fewer than half as many as in a random order, n - sum n_c^2 / n."""
+        if self.trials < FEWEST_TRIALS or self.runs <= 1 or self.trials < LONG_RUN * self.runs:
+            return False
+        return 2 * self.runs < self.trials - float(self.counts @ self.counts) / self.trials
 
     @property
     def settled(self) -> int:
@@ -472,7 +475,8 @@ class AtLarge:
         for _ in range(SAMPLE_PASSES):
             rows = order.permutation(trials.size)
             columns = {name: getattr(trials, name)[rows] for name in ("known", "labels", "weights")}
-            fusion.fuse(np.ascontiguousarray(votes[rows]), trials._replace(**columns), shape, True, k)
+            shown, none = np.ascontiguousarray(votes[rows]), np.zeros(len(rows), np.int64)
+            fusion.fuse(shown, none, trials._replace(**columns), shape, True, k)
         self.found = self.trials, fusion
         return fusion
 
@@ -487,6 +491,8 @@ class AtLarge:
         for part, sign in mixture.counted:
             self.trials += sign * part.state.at_large.trials
             self.runs += sign * part.state.at_large.runs
+            own = part.state.at_large.counts
+            self._count(sign * np.bincount(part.classes[: own.size], own, mixture.k).astype(np.int64))
         self.step = max(share * part.state.at_large.step for part in mixture.parts)
 
 
@@ -499,7 +505,7 @@ def all_known(held: FirstTrials, known: int) -> Trials:
     return held.trials._replace(known=np.full(held.size, known))
 
 
-def pool_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> Relearned | None:
+def pool_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> RunningPool | None:
     """A pool that learned the sample in a random order, where numbers are sorted by class; else None."""
     large, known = pool.at_large, int(shape[KNOWN])
     if pool.kinds.kind != DENSE or not large.long_runs or large.runs >= 2 * known:
@@ -509,8 +515,8 @@ def pool_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> Relearned | N
     if large.learned is None or large.learned[0] != depends:
         held = all_known(large.together(np.random.default_rng(0).permutation(size)), known)
         fresh = type(pool)(DENSE, pool.registry)
-        _, scores = fresh.play(shape, held, k)
-        large.learned = depends, Relearned(fresh, scores, held.labels)
+        fresh.play(shape, held, k)
+        large.learned = depends, fresh
     return large.learned[1]
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
@@ -25,6 +25,7 @@ from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
 from linmax.io.tables import FrameReader, is_columnar
 from linmax.io.vocabulary import Vocabulary
+from linmax.learners.base import scales_attributes
 from linmax.models.model import Model, mask_of
 from linmax.models.sklearn.early_stopping import Samples, StoppingRule, fit, foresee, relative_weights, weights_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
@@ -156,21 +157,22 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     tol, n_iter_no_change : float, default=1e-3, and int, default=2
         ``fit`` stops when at ``n_iter_no_change`` checks in a row the loss was not lower than before by more than
         ``tol`` (a held-out loss: and by more than chance), or when a pass changes nothing. ``tol=None``: only then.
-        The loss is checked after each pass; with a pool for attributes, after the first pass, eight times a pass, or
-        twice with less than 1,000 samples.
+        The loss is checked after each pass. With a pool for attributes and early_stopping="auto" one such check ends
+        the fit, and fewer than 1,000 samples are learned in five passes without checks.
     early_stopping : bool or "auto", default="auto"
         Which loss decides. "auto": the log loss of held-out samples, ``validation_fraction`` of them and at least 300,
-        or with less than 1,000 samples all, in two halves. Finally all samples are learned, in the best number of
-        passes; a pool continues with the held-out ones. True: the log loss of ``validation_fraction`` of the samples,
-        which are never learned; the model is that of the best check. False: the share of mistakes in a pass over all
-        samples, each counted before the label was seen.
+        or with fewer than 1,000 samples all, in two halves; samples with equal attributes are held out together.
+        Finally all samples are learned, in the best number of passes; a pool continues with the held-out ones. True:
+        the log loss of ``validation_fraction`` of the samples, which are never learned; the model is that of the best
+        check. False: the share of mistakes in a pass over all samples, each counted before the label was seen.
     validation_fraction : float, default=0.1
         Fraction of the samples that is held out.
     shuffle : bool, default=True
         Whether ``fit`` shows the samples in random order, a new one for each pass. ``partial_fit`` never does.
     class_weight : dict or "balanced", default=None
         {class: factor for the weights of its samples}, 1 for other classes; "balanced": all classes have the same
-        weight in ``fit``.
+        weight in ``fit``. The pools for attributes, such as the default, learn without it: the factors multiply their
+        probabilities, which are divided by their sum.
     warm_start : bool, default=False
         Whether ``fit`` continues from the present model instead of starting again.
     verbose : int, default=0
@@ -189,7 +191,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         the weights of its members, each for the attributes as it scales them, summed as they are fused. Other learners
         with several weight vectors have none, and the scale must be "max" or "none".
     n_iter_
-        Passes of ``fit``, a part counted as one; then calls of ``partial_fit``.
+        Passes of ``fit``; then calls of ``partial_fit``.
     loss_curve_
         The loss at each check of ``fit``.
     mistakes_
@@ -223,6 +225,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     _declared: bool
     _keeps_coverage = False  # for prediction sets
     _frames: FrameReader | None = None  # of tables with categories
+    _shift: np.ndarray | None = None  # added to the log probability of each class of `classes_`
     classes_: np.ndarray
 
     def __init__(
@@ -286,13 +289,14 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         resume = bool(self.warm_start) and hasattr(self, "_model")
         y = labels_of(X, y)
         X = self._attributes(X, reset=not resume)
-        weights = relative_weights(sample_weight, self.class_weight, X, y)
+        shifts = scales_attributes(as_learner(self.learner))
+        weights = relative_weights(sample_weight, None if shifts else self.class_weight, X, y)
         scaling = deepcopy(self._scaling) if resume else Scaling(scale_for(self.learner, self.scale))
         self._sparse = self._sparse if resume else sparse.issparse(X)
         instances = self._experts(X, grow=True)
         scaling.apply(instances[np.flatnonzero(weights > 0.0)])
         instances = filled(scaling.apply(instances, learn=False))
-        samples = Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state))
+        samples = Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state), shifts)
         classes = self._known_classes(y[samples.rows] if resume else y, y[:0], None, resume)
         if resume:
             model = self._model.kept()()
@@ -301,7 +305,10 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
             if rule.max_iter > 1:
                 foresee(model, samples)
         self._model, self.n_iter_, self.loss_curve_ = fit(model, samples, rule)
-        self._scaling, self.classes_ = scaling, classes
+        self._scaling, self.classes_, self._shift = scaling, classes, None
+        if shifts and self.class_weight is not None:
+            given = self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight)
+            self._shift = np.log(compute_class_weight(given, classes=classes, y=y[samples.rows]))
         return self
 
     @all_or_nothing
@@ -348,7 +355,9 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
             self._model = model
         else:
             self._model.run(instances, y[rows], grow=True, weights=weights[rows])
-        self._scaling, self.classes_ = scaling, names
+        self._scaling, self.classes_, self._shift = scaling, names, None
+        if self.class_weight is not None and scales_attributes(as_learner(self.learner)):
+            self._shift = np.log([self.class_weight.get(name, 1.0) for name in names.tolist()])
         self.n_iter_ += 1
         return self
 
@@ -381,6 +390,8 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
                 f"class_weight={self.class_weight!r} needs all samples at once, which partial_fit never has; pass a "
                 "dict, or sample_weight"
             )
+        if scales_attributes(as_learner(self.learner)):
+            return weights
         return weights * np.array([self.class_weight.get(name, 1.0) for name in y.tolist()])
 
     # -- instances --
@@ -448,13 +459,17 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         else:
             table = engine.rate(engine.known_in(fitted, False), weights)[1] / (float(np.linalg.norm(weights)) or 1.0)
         table[:, int(engine.state.shape[KNOWN]) :] = -np.inf
-        table = table[:, self._order]
+        table = table[:, self._order] + (0.0 if self._shift is None else self._shift)
         return table[:, 1] - table[:, 0] if len(self.classes_) == 2 else table
 
     def _scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions and scores in the model's classes."""
         instances = self._instances(X)
-        return self._model.judge(self._model.fitted(instances))
+        predictions, scores = self._model.judge(self._model.fitted(instances))
+        if self._shift is not None:
+            scores[:, self._order] += self._shift
+            predictions = scores.argmax(axis=1)
+        return predictions, scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each sample."""
@@ -462,10 +477,11 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         return self.classes_[np.argsort(self._order)[predictions]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class (n, k): a softmax of the scores, calibrated.
+        """Return the probability of each class (n, k): a softmax of the scores.
 
-        Its sharpness and guess rate are fitted to the scores of up to 1,000 recent samples, each scored before its
-        label was seen (in ``fit``, of held-out samples; see `linmax.models.calibration`).
+        The pools for attributes learn these probabilities. Of other learners the softmax is calibrated: its sharpness
+        and guess rate are fitted to the scores of up to 1,000 recent samples, each scored before its label was seen (in
+        ``fit``, of held-out samples; see `linmax.models.calibration`).
         """
         scores = self._scores(X)[1]
         return self._model.probabilities(scores)[:, self._order]

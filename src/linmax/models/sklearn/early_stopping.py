@@ -1,18 +1,20 @@
 """Passes of a batch fit over its samples, until the loss of samples that were held out stops falling.
 
-The held-out samples decide when to stop, and their scores calibrate the probabilities: scores of samples that were
-learned, perhaps many times, are too good. Finally all samples are learned, in the best number of passes.
+Samples with the same attributes are held out together, so that no held-out sample is known. The loss is checked after
+each pass. The held-out samples decide when to stop, and their scores calibrate the probabilities: scores of samples
+that were learned, perhaps many times, are too good. Finally all samples are learned, in the best number of passes.
 
-A pool for attributes settles here, by samples from the whole batch, what it would settle by the first rows of a stream.
-It learns most in the first pass. So the loss is checked more often in later passes, and finally the pool continues with
-the held-out samples instead of starting again.
+The pool for attributes differs. It settles, by samples from the whole batch, what it would settle by the first rows of
+a stream. It takes weights as they are, gives probabilities without calibration, learns most in the first pass and stops
+when a pass brings nothing; then it continues with the held-out samples instead of starting again. Of fewer than 1,000
+samples nothing is held out: it makes `FEW_PASSES`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from linmax.data.experts import Experts
 from linmax.engine.record import JUDGED, keep_table
+from linmax.learners.attributes.pool import marks_of
 from linmax.learners.attributes.warm_up import LAST
 from linmax.models.calibration import fit_losses
 from linmax.models.model import Model
@@ -32,7 +35,7 @@ FEW_SAMPLES = 1000  # below this, all samples are held out once, in two halves
 FEWEST_HELD_OUT = 300  # samples that are held out at least, where there are more
 FEWEST_SAMPLES = 12  # below this, no sample is held out
 NOISE = 1.0  # standard errors by which the loss must fall
-CHECKS, CHECKS_OF_FEW = 8, 2  # of a pool's loss in each pass after the first
+FEW_PASSES = 5  # of a pool over few samples
 SUM_ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
 GOLDEN = 0.6180339887498949  # the fractional parts of its multiples are spread evenly
 
@@ -88,12 +91,15 @@ def repetitions(weights: np.ndarray, begin: float = 0.0) -> np.ndarray:
 class PassOrder:
     """Order in which passes show samples, each on average as often as its weight says.
 
-    Fractions of weights add up from another start in each pass, so that no sample is favored.
+    Fractions of weights add up from another start in each pass, so that no sample is favored. Without ``repeats`` each
+    is shown once.
     """
 
-    def __init__(self, rows: np.ndarray, weights: np.ndarray, random: np.random.RandomState | None) -> None:
+    def __init__(
+        self, rows: np.ndarray, weights: np.ndarray, random: np.random.RandomState | None, repeats: bool = True
+    ) -> None:
         self.rows, self.weights, self.random = rows, weights, random
-        self.equal = bool((weights[rows] == 1.0).all())
+        self.equal = not repeats or bool((weights[rows] == 1.0).all())
         self.begin = 0.5
 
     def next(self) -> np.ndarray:
@@ -115,6 +121,7 @@ class Samples:
     weights: np.ndarray
     shuffle: bool
     random: np.random.RandomState
+    weighs: bool  # whether the learner takes weights, instead of samples repeated by weight
 
     @property
     def rows(self) -> np.ndarray:
@@ -123,9 +130,8 @@ class Samples:
 
     def order(self, rows: np.ndarray) -> PassOrder:
         """Return the order of passes over these rows."""
-        return PassOrder(
-            rows, self.weights, np.random.RandomState(self.random.randint(2**31)) if self.shuffle else None
-        )
+        random = np.random.RandomState(self.random.randint(2**31)) if self.shuffle else None
+        return PassOrder(rows, self.weights, random, not self.weighs)
 
     def numbers(self, rows: np.ndarray, model: Model) -> np.ndarray:
         """Return the labels of these rows as class numbers of the model."""
@@ -134,7 +140,8 @@ class Samples:
 
     def play(self, model: Model, rows: np.ndarray, first: bool) -> tuple[bool, float]:
         """Show these rows; return whether anything was learned, and the share of mistakes before labels were seen."""
-        trace = model.run(self.instances[rows], self.labels[rows], grow=True, first_pass=first)
+        weights = self.weights[rows] if self.weighs else None
+        trace = model.run(self.instances[rows], self.labels[rows], grow=True, first_pass=first, weights=weights)
         return bool(trace.changed.any()), float(trace.mistakes[-1]) / len(rows)
 
 
@@ -167,14 +174,9 @@ class StoppingRule:
 class LossCurve:
     """Losses so far, and whether they still fall: by more than ``tol``, and by more than chance."""
 
-    def __init__(self, rule: StoppingRule, checks: int = 1) -> None:
-        self.rule, self.checks = rule, checks  # checks in each pass after the first
+    def __init__(self, rule: StoppingRule) -> None:
+        self.rule = rule
         self.losses, self.idle, self.best = list[float](), 0, np.zeros(0)
-
-    @property
-    def passes(self) -> float:
-        """Number of passes so far."""
-        return 1.0 + (len(self.losses) - 1) / self.checks if self.losses else 0.0
 
     @property
     def latest_is_best(self) -> bool:
@@ -182,11 +184,11 @@ class LossCurve:
         return self.losses[-1] < min(self.losses[:-1], default=math.inf)
 
     def add(self, losses: np.ndarray) -> bool:
-        """Add the losses of the samples at one more check; return whether to continue."""
+        """Add the losses of the samples after one more pass; return whether to continue."""
         rule = self.rule
         self.losses.append(float(losses.mean()))
         if rule.verbose:
-            print(f"pass {self.passes:g}: loss {self.losses[-1]:.4f}")
+            print(f"pass {len(self.losses)}: loss {self.losses[-1]:.4f}")
         if len(self.losses) == 1:
             self.best = losses
         elif rule.tol is not None:
@@ -195,7 +197,7 @@ class LossCurve:
             self.idle = 0 if fall.mean() > max(rule.tol, chance) else self.idle + 1
         if losses.mean() < self.best.mean():
             self.best = losses
-        return self.idle < rule.n_iter_no_change and self.passes < rule.max_iter
+        return self.idle < rule.n_iter_no_change and len(self.losses) < rule.max_iter
 
 
 class Pilot:
@@ -203,17 +205,12 @@ class Pilot:
 
     def __init__(self, model: Model, samples: Samples, learned: np.ndarray, held_out: np.ndarray) -> None:
         self.model, self.samples, self.held_out = model, samples, held_out
-        self.order, self.coming = samples.order(learned), learned[:0]
+        self.order, self.started = samples.order(learned), False
         self.tested = model.fitted(samples.instances[held_out])
-        self.started = False
 
-    def advance(self, checks: int = 1) -> bool:
-        """Make the first pass, or the part of a pass up to the next check; return whether anything was learned."""
-        if not len(self.coming):
-            self.coming = self.order.next()
-            self.step = -(-len(self.coming) // checks) if self.started else len(self.coming)
-        rows, self.coming = self.coming[: self.step], self.coming[self.step :]
-        learned = self.samples.play(self.model, rows, first=not self.started)[0]
+    def advance(self) -> bool:
+        """Make a pass; return whether anything was learned."""
+        learned = self.samples.play(self.model, self.order.next(), first=not self.started)[0]
         self.started = True
         return learned
 
@@ -243,7 +240,12 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
         The fitted model, which may be another one; its passes; and the loss at each check.
     """
     model.grow(model.layout, np.unique(samples.labels[samples.rows]).tolist())
-    restart = model.kept() if model.pool is None else None
+    pool = samples.weighs
+    if pool and rule.early_stopping == "auto":
+        rule = replace(rule, n_iter_no_change=1)
+        if len(samples.rows) < FEW_SAMPLES:
+            rule = replace(rule, max_iter=min(rule.max_iter, FEW_PASSES), tol=None, early_stopping=False)
+    restart = None if pool else model.kept()
     pilots = [] if rule.max_iter == 1 and rule.early_stopping is not True else _pilots(model, samples, rule)
     if not pilots or rule.early_stopping is False:
         curve = _fit_all(model, samples, LossCurve(rule))
@@ -255,14 +257,13 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
                     break
             _calibrate(model, samples, pilots, [pilot.scores() for pilot in pilots])
         return model, passes, curve.losses
-    checks = 1 if pilots[0].model.pool is None or rule.tol is None else CHECKS if len(pilots) == 1 else CHECKS_OF_FEW
-    curve, best, going = LossCurve(rule, checks), pilots[0].model, True
+    curve, best, going = LossCurve(rule), pilots[0].model, True
     while going:
-        learned = [pilot.advance(checks) for pilot in pilots]
+        learned = [pilot.advance() for pilot in pilots]
         latest = [pilot.scores() for pilot in pilots]
-        going = curve.add(fit_losses(*_held_out(samples, pilots, latest))) and any(learned)
+        going = curve.add(_losses(samples, pilots, latest)) and any(learned)
         if curve.latest_is_best:
-            passes, scores = math.ceil(curve.passes), latest
+            passes, scores = len(curve.losses), latest
             stored: Callable[[], Model] | None = pilots[0].model.kept() if going else None
     if rule.early_stopping is True or restart is None:
         best = pilots[0].model if stored is None else stored()
@@ -274,7 +275,8 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
         for number in range(passes):
             if not samples.play(best, order.next(), first=number == 0)[0]:
                 break
-    _calibrate(best, samples, pilots, scores)
+    if not pool:
+        _calibrate(best, samples, pilots, scores)
     return best, passes, curve.losses
 
 
@@ -297,18 +299,38 @@ def _pilots(model: Model, samples: Samples, rule: StoppingRule) -> list[Pilot]:
         if rule.early_stopping is True:
             raise ValueError(f"early_stopping=True needs {FEWEST_SAMPLES} samples or more, got {len(rows)}; try 'auto'")
         return []
+    if samples.weighs and rule.early_stopping is False:
+        return []  # its probabilities need no held-out samples
     halves = len(rows) < FEW_SAMPLES and rule.early_stopping is not True
     share = max(rule.validation_fraction, 0.0 if rule.early_stopping is True else FEWEST_HELD_OUT / len(rows))
     parts = 2 if halves else max(2, round(1.0 / share))
-    mixed = samples.random.permutation(rows)
-    by_class = mixed[np.argsort(samples.labels[mixed], kind="stable")]
-    part = np.empty(len(rows), np.int64)
-    part[np.searchsorted(rows, by_class)] = np.arange(len(rows)) % parts  # stratified
+    same = _distinct(samples.instances[rows], model)
+    one = np.unique(same, return_index=True)[1]  # of each group of equal samples
+    mixed = samples.random.permutation(len(one))
+    by_class = mixed[np.argsort(samples.labels[rows[one[mixed]]], kind="stable")]
+    part = np.empty(len(one), np.int64)
+    part[by_class] = np.arange(len(one)) % parts  # stratified
+    part = part[same]
     if not halves and rule.validation_fraction > 0.5:
         part = 1 - np.minimum(part, 1)
     copied, number = rule.early_stopping is False, 2 if halves else 1
     models = [model.kept()() if copied or place else model for place in range(number)]
     return [Pilot(copy, samples, rows[part != place], rows[part == place]) for place, copy in enumerate(models)]
+
+
+def _distinct(instances: Experts, model: Model) -> np.ndarray:
+    """Return a number for each sample, the same for samples with the same attributes; if these are few, its own."""
+    marks = marks_of(model.fitted(instances))
+    found, same = np.unique(marks, return_inverse=True)
+    return same if len(found) >= FEWEST_SAMPLES else np.arange(len(instances))
+
+
+def _losses(samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> np.ndarray:
+    """Return the log losses of the held-out samples."""
+    if not samples.weighs:
+        return fit_losses(*_held_out(samples, pilots, scores))
+    rows, table = np.concatenate([pilot.held_out for pilot in pilots]), np.concatenate(scores)
+    return -samples.weights[rows] * table[np.arange(len(rows)), samples.numbers(rows, pilots[0].model)]
 
 
 def _held_out(samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
