@@ -89,7 +89,7 @@ def test_fingerprints_follow_from_what_is_not_zero() -> None:
         found = np.zeros(1, np.int64)
         columns = np.array(list(values), np.int32)
         fingerprints(
-            np.array([dense]), np.array([0, len(columns)]), columns, np.array(list(values.values()), float), 0, found
+            np.array([dense]), np.array([0, len(columns)]), columns, np.array(list(values.values()), float), found
         )
         return int(found[0])
 
