@@ -4,8 +4,9 @@
     LINMAX_DATA=... python benchmarks/asking.py --only labels --shuffles 5 --seed 10
 
 labels: the votes of 29 language models on MMLU-Pro, 8,000 random questions of which a selective learner asks for some
-labels, the rest to test. calls: 1,000 of the same questions with all votes, then voters asked one by one. wrong: right
-or wrong in the place of labels. candidates: two candidates never seen before in each of 300 trials. retrieval:
+labels, the rest to test. calls: 1,000 of the same questions with all votes, then voters asked one by one. images: the
+same with ten small classifiers of MNIST, against asking the best first until two agree. wrong: right or wrong in the
+place of labels. candidates: two candidates never seen before in each of 300 trials. retrieval:
 documents that ten rankers score, and clicks.
 """
 
@@ -146,32 +147,91 @@ def calls(options: argparse.Namespace) -> None:
     """Voters asked one by one, and learned from as far as they were asked."""
     rows = []
     for asked in shuffled(options.seed, options.shuffles):
-        first = slice(0, ALL)
-        whole = linmax.VoteFusion("auto", classes=list("ABCDEFGHIJ")).fit(asked.table(first), asked.labels[first])
-        frugal = linmax.VoteFusion("auto", classes=list("ABCDEFGHIJ")).fit(asked.table(first), asked.labels[first])
-        counts, right, right_all = [], [], []
-        for t in range(ALL, min(options.questions, len(asked.labels))):
-            votes, label = dict(zip(asked.voters, asked.votes[t], strict=True)), asked.labels[t]
-            row = {name: [vote] for name, vote in votes.items()}
-            answer = whole.predict(row)[0]
-            right_all.append(answer == label)
-            heard = sequence(frugal, votes, options.tolerance)
-            counts.append(len(heard))
-            said = {name: [vote] for name, vote in heard.items()}
-            right.append(frugal.predict(said)[0] == label)
-            whole.partial_fit(row, [label])
-            frugal.partial_fit(said, [label])
-        rows.append(
-            {
-                "calls": float(np.mean(counts)),
-                "accuracy": float(np.mean(right)),
-                "accuracy of asking all": float(np.mean(right_all)),
-                "given up": float(np.mean(right_all) - np.mean(right)),
-            }
-        )
+        rows.append(one_by_one(asked, list("ABCDEFGHIJ"), options))
         print(rows[-1], flush=True)
     bars = {"calls": "<= 3", "given up": "<= .004"}
     told(f"asked one by one, tolerance {options.tolerance}", rows, bars)
+
+
+def images(options: argparse.Namespace) -> None:
+    """Ten small classifiers of MNIST, asked one by one, and the best first until two agree."""
+    rows, digits = [], votes_on_digits()
+    for shuffle in range(options.seed, options.seed + options.shuffles):
+        order = np.random.default_rng(shuffle).permutation(len(digits.labels))
+        asked = Questions(digits.voters, digits.votes[order], digits.labels[order])
+        first, later = slice(0, ALL), slice(ALL, min(options.questions, len(order)))
+        best = np.argsort(-(asked.votes[first] == asked.labels[first, None]).mean(axis=0), kind="stable")
+        counts, right = [], []
+        for votes, label in zip(asked.votes[later][:, best].tolist(), asked.labels[later].tolist(), strict=True):
+            size = next((i + 1 for i in range(len(votes)) if votes[i] in votes[:i]), len(votes))
+            answer = votes[size - 1] if votes[size - 1] in votes[: size - 1] else votes[0]
+            counts.append(size)
+            right.append(answer == label)
+        rival = {"calls until two agree": float(np.mean(counts)), "accuracy, two agree": float(np.mean(right))}
+        rows.append(one_by_one(asked, list(range(10)), options) | rival)
+        print(rows[-1], flush=True)
+    told(f"digits asked one by one, tolerance {options.tolerance}", rows, {"accuracy": ">= accuracy, two agree"})
+
+
+def votes_on_digits() -> Questions:
+    """Answers of ten small models, each fitted to a few thousand digits, to 20,000 others."""
+    from sklearn.decomposition import PCA
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression, RidgeClassifier
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import SVC
+    from sklearn.tree import DecisionTreeClassifier
+
+    stream = STREAMS["mnist"]().shuffled(0)
+    pictures, labels = np.asarray(stream.rows, np.float32) / 255.0, np.asarray(stream.labels).astype(int)
+    pictures = pictures[:, pictures[:1000].std(axis=0) > 0]
+    random, size = np.random.default_rng(0), len(labels) - 20_000
+    models = {
+        "logistic": make_pipeline(PCA(60), LogisticRegression(max_iter=200)),
+        "ridge": RidgeClassifier(10.0),
+        "bayes": make_pipeline(PCA(30), GaussianNB()),
+        "lda": make_pipeline(PCA(60), LinearDiscriminantAnalysis()),
+        "qda": make_pipeline(PCA(30), QuadraticDiscriminantAnalysis(reg_param=0.05)),
+        "neighbors": make_pipeline(PCA(30), KNeighborsClassifier(5)),
+        "forest": RandomForestClassifier(60, random_state=0),
+        "tree": DecisionTreeClassifier(random_state=0),
+        "svm": make_pipeline(PCA(40), SVC(C=5)),
+        "network": make_pipeline(PCA(40), MLPClassifier((40,), max_iter=60, random_state=0)),
+    }
+    votes = []
+    for model in models.values():
+        chosen = random.choice(size, 3000, replace=False)
+        votes.append(model.fit(pictures[chosen], labels[chosen]).predict(pictures[size:]).astype(int))
+    return Questions(list(models), np.array(votes).T.astype(object), labels[size:])
+
+
+def one_by_one(asked: Questions, classes: list[Any], options: argparse.Namespace) -> dict[str, float]:
+    """Figures of asking one by one after `ALL` questions with all votes, and of asking all."""
+    first = slice(0, ALL)
+    whole, frugal = (
+        linmax.VoteFusion("auto", classes=classes).fit(asked.table(first), asked.labels[first]) for _ in range(2)
+    )
+    counts, right, right_all = [], [], []
+    for t in range(ALL, min(options.questions, len(asked.labels))):
+        votes, label = dict(zip(asked.voters, asked.votes[t], strict=True)), asked.labels[t]
+        row = {name: [vote] for name, vote in votes.items()}
+        right_all.append(whole.predict(row)[0] == label)
+        heard = sequence(frugal, votes, options.tolerance)
+        counts.append(len(heard))
+        given = {name: [vote] for name, vote in heard.items()}
+        right.append(frugal.predict(given)[0] == label)
+        whole.partial_fit(row, [label])
+        frugal.partial_fit(given, [label])
+    return {
+        "calls": float(np.mean(counts)),
+        "accuracy": float(np.mean(right)),
+        "accuracy of asking all": float(np.mean(right_all)),
+        "given up": float(np.mean(right_all) - np.mean(right)),
+    }
 
 
 def sequence(fusion: Any, votes: dict[str, Any], tolerance: float) -> dict[str, Any]:
@@ -216,6 +276,7 @@ def on_line(rows: list[dict[Any, Any]], labels: np.ndarray, known: bool, block: 
 PARTS: dict[str, Any] = {
     "labels": labels,
     "calls": calls,
+    "images": images,
     "wrong": wrong,
     "candidates": candidates,
     "retrieval": retrieval,
@@ -230,7 +291,7 @@ def main() -> None:
     parser.add_argument("--selective", default="S(b=0.08)-auto", help="the learner of labels")
     parser.add_argument("--ranker", default="auto", help="the learner of candidates")
     parser.add_argument("--tolerance", type=float, default=0.002)
-    parser.add_argument("--questions", type=int, default=20_000, help="most questions of calls")
+    parser.add_argument("--questions", type=int, default=20_000, help="most questions of calls and images")
     parser.add_argument("--rows", type=int, default=5000, help="rows of the sets with attributes")
     options = parser.parse_args()
     for part in [options.only] if options.only else PARTS:

@@ -6,7 +6,7 @@ votes, plurality is right by 1/m: it breaks ties by chance. The interval of the 
 Agresti and Min (2005), a Wald interval after adding half a trial to each of the four outcomes; it holds its level where
 few trials differ, as a percentile bootstrap does not.
 
-`StoredRivals` keeps at most 8,192 trials and plays three more rivals when a report is made, each predicting a trial
+`StoredRivals` keeps at most 16,384 trials and plays three more rivals when a report is made, each predicting a trial
 before its label is seen. Two of them forget, for voters that change:
 
 - the conditional logit (a batch refit): one weight for each voter, by maximum likelihood with a ridge of 1 about
@@ -55,8 +55,8 @@ RECENT_DECAY = 0.99  # weight of a voter's earlier answers when the best recent 
 FREE = np.array([-1, -1])  # leaders: those before each trial
 NORMAL = 1.959964  # quantile of a 95 % interval
 
-STORED_TRIALS = 8192
-MOST_CELLS = 2**18  # votes, or scores for a class, stored
+STORED_TRIALS = 16384
+MOST_CELLS = 2**19  # votes, or scores for a class, stored
 MOST_VOTERS = 256  # voters beyond which nothing is stored
 FEWEST_FITTED = 10  # trials
 MOST_RATINGS = 2**22  # numbers that a logit is fitted to: trials x classes x voters
