@@ -40,7 +40,7 @@ class BalancedWithMargin(reference.Balanced):
     def update(self, z: Vector) -> bool:
         if not reference.at_most_zero(np.append(self.w * z, -self.margin * math.exp(-self.log_scale))):
             return False
-        self.s = self.s + z
+        self.s = self.s + self.weight * z
         return True
 
 

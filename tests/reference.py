@@ -129,6 +129,7 @@ class Rule:
 
     n: int
     default_weight: float = 0.0
+    weight: float = 1.0  # how much the trial at hand counts
 
     @property
     def log_scale(self) -> float:
@@ -165,7 +166,7 @@ class Perceptron(Rule):
     def update(self, z: Vector) -> bool:
         if not at_most_zero(np.append(self._w * z, -self.margin)):
             return False
-        self._w = self._w + self.rate * z
+        self._w = self._w + self.rate * (self.weight * z)
         return True
 
     def grow(self, n: int) -> None:
@@ -202,7 +203,7 @@ class Multiplicative(Rule):
         w = self.w
         if not at_most_zero(np.concatenate([w * z, -self.thickness * w])):
             return False
-        self.s = self.s + z
+        self.s = self.s + self.weight * z
         return True
 
     def grow(self, n: int) -> None:
@@ -244,7 +245,7 @@ class Balanced(Rule):
         plus, minus = self._both()
         if not at_most_zero(np.concatenate([self.w * z, -self.thickness * (plus + minus)])):
             return False
-        self.s = self.s + z
+        self.s = self.s + self.weight * z
         return True
 
     def grow(self, n: int) -> None:
@@ -268,7 +269,7 @@ class QuasiAdditive(Rule):
     def update(self, z: Vector) -> bool:
         if not at_most_zero(self.w * z):
             return False
-        self.v = self.v + self.rate * z
+        self.v = self.v + self.rate * (self.weight * z)
         return True
 
     def grow(self, n: int) -> None:
@@ -295,7 +296,7 @@ class PNorm(Rule):
     def update(self, z: Vector) -> bool:
         if not at_most_zero(self.w * z):
             return False
-        self.v = self.v + z
+        self.v = self.v + self.weight * z
         return True
 
     def grow(self, n: int) -> None:
@@ -346,7 +347,7 @@ class Alma(Rule):
         if not at_most_zero(np.append(self.w * unit, -(1.0 - self.alpha) * gamma)):
             return False
         eta = self.C / (math.sqrt(self.p - 1.0) * math.sqrt(self.k))
-        theta = self.theta + eta * unit
+        theta = self.theta + self.weight * eta * unit
         self.theta = theta / max(1.0, p_norm_of(theta, self.p)) if self.project else theta
         self.k += 1
         return True
@@ -386,8 +387,8 @@ class Sasb(Rule):
             raise ValueError(f"z must lie in [-1, 1], got {np.abs(z).max()}; scale the sub-experts")
         if not at_most_zero(self.w * z):
             return False
-        self.m += 1
-        self.v = self.v + z
+        self.m += self.weight
+        self.v = self.v + self.weight * z
         return True
 
     def grow(self, n: int) -> None:
@@ -639,12 +640,12 @@ class LinearMax:
         yield
         self.known = now
 
-    def learn(self, x: Vector, label: int) -> bool:
+    def learn(self, x: Vector, label: int, weight: float = 1.0) -> bool:
         """One presentation of (x, label) that counts no mistake; True when the rule updated."""
         if not 0 <= label < self.k:
             raise ValueError(f"label must be in 0..{self.k - 1}, got {label}")
         self.grow(x.shape[1])
-        x = fitted(x, self.rule.n)
+        x, self.rule.weight = fitted(x, self.rule.n), weight
         self.changed = self._discover(x, label) if label not in self.known else self._learn(x, label)
         self.updates += self.changed
         return self.changed
@@ -669,11 +670,11 @@ class LinearMax:
             self.decide(weights, x, without=label)
         return updated
 
-    def trial(self, x: Vector, label: int) -> int:
+    def trial(self, x: Vector, label: int, weight: float = 1.0) -> int:
         """Predict, see the label, learn; returns the prediction."""
         prediction = self.predict(x)
         self.mistakes += prediction != label
-        self.learn(x, label)
+        self.learn(x, label, weight)
         return prediction
 
 

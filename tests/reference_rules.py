@@ -57,8 +57,8 @@ class PassiveAggressive(Additive):
             return False
         tau = {
             "PA": loss / square,
-            "PA-I": min(self.C, loss / square),
-            "PA-II": loss / (square + 1.0 / (2.0 * self.C)),
+            "PA-I": min(self.C * self.weight, loss / square),
+            "PA-II": loss / (square + 1.0 / (2.0 * self.C * self.weight)),
         }[self.variant]
         self._w = self._w + tau * z
         return True
@@ -102,7 +102,7 @@ class Arow(SecondOrder):
         m = margin_of(self.w, z, 1.0)
         if m >= 1.0:
             return False
-        beta = 1.0 / (float(z @ self.S @ z) + self.r)
+        beta = 1.0 / (float(z @ self.S @ z) + self.r / self.weight)
         return self.learn(z, (1.0 - m) * beta, beta)
 
 
@@ -114,16 +114,16 @@ class Scw(SecondOrder):
         self.variant, self.C, self.phi = variant, C, float(norm.ppf(eta))
 
     def update(self, z: Vector) -> bool:
-        phi, v = self.phi, float(z @ self.S @ z)
+        phi, v, C = self.phi, float(z @ self.S @ z), self.C * self.weight
         m = margin_of(self.w, z, phi * math.sqrt(v))
         if phi * math.sqrt(v) - m <= 0.0:
             return False
         if self.variant == "I":
             psi, zeta = 1.0 + phi**2 / 2.0, 1.0 + phi**2
             a = (-m * psi + math.sqrt(m**2 * phi**4 / 4.0 + v * phi**2 * zeta)) / (v * zeta)
-            a = min(self.C, max(0.0, a))
+            a = min(C, max(0.0, a))
         else:
-            n = v + 1.0 / (2.0 * self.C)
+            n = v + 1.0 / (2.0 * C)
             gamma = phi * math.sqrt(phi**2 * m**2 * v**2 + 4.0 * n * v * (n + v * phi**2))
             a = max(0.0, (-(2.0 * m * n + phi**2 * m * v) + gamma) / (2.0 * (n**2 + n * v * phi**2)))
         u = 0.25 * (-a * v * phi + math.sqrt(a**2 * v**2 * phi**2 + 4.0 * v)) ** 2
@@ -139,7 +139,7 @@ class Nherd(SecondOrder):
         self.C = C
 
     def update(self, z: Vector) -> bool:
-        m, C = margin_of(self.w, z, 1.0), self.C
+        m, C = margin_of(self.w, z, 1.0), self.C * self.weight
         if m >= 1.0:
             return False
         v = float(z @ self.S @ z)
@@ -163,8 +163,8 @@ class SecondOrderPerceptron(Additive):
             doubt.smallest = 0.0  # what came back to 0 has left crumbs where the inverse is kept
         if margin_of(self.w, z, 0.0) > 0.0 or not z.any():
             return False
-        self.A = self.A + np.outer(z, z)
-        self.y = self.y + z
+        self.A = self.A + self.weight * np.outer(z, z)
+        self.y = self.y + self.weight * z
         return True
 
     def grow(self, n: int) -> None:
@@ -185,9 +185,9 @@ class AdaGrad(Additive):
         if margin_of(self.w, z, 1.0) >= 1.0:
             return False
         at = z != 0.0
-        self.G = self.G + z**2
+        self.G = self.G + (self.weight * z) ** 2
         self._w = self._w.copy()
-        self._w[at] += self.rate * z[at] / np.sqrt(self.G[at])
+        self._w[at] += self.rate * self.weight * z[at] / np.sqrt(self.G[at])
         return bool(at.any())
 
     def grow(self, n: int) -> None:
@@ -204,7 +204,7 @@ class Logistic(Additive):
 
     def update(self, z: Vector) -> bool:
         shrunk = self.rate * self.l2 * np.where(z != 0.0, self._w, 0.0)
-        self._w = self._w + self.rate * z / (1.0 + math.exp(total(self.w * z))) - shrunk
+        self._w = self._w + self.rate * self.weight * z / (1.0 + math.exp(total(self.w * z))) - shrunk
         return True
 
 
@@ -226,9 +226,9 @@ class Ftrl(Additive):
     def update(self, z: Vector) -> bool:
         w = self.w
         if self.loss == "hinge":
-            g = -z if margin_of(w, z, 1.0) < 1.0 else 0.0 * z
+            g = -self.weight * z if margin_of(w, z, 1.0) < 1.0 else 0.0 * z
         else:
-            g = -z / (1.0 + math.exp(total(w * z)))
+            g = -self.weight * z / (1.0 + math.exp(total(w * z)))
         sigma = (np.sqrt(self.squares + g**2) - np.sqrt(self.squares)) / self.alpha
         self.sums = self.sums + g - sigma * w
         self.squares = self.squares + g**2

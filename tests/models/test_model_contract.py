@@ -273,7 +273,7 @@ BAD: dict[str, list[dict[str, Any]]] = {
         {"y": ["p", "q"]},
     ],
     "fusion of scores": [{"votes": [[[0.0] * 4] * 2]}, {"votes": [[[np.nan] * 4] * 3]}, {"y": ["z"]}],
-    "estimator": [{"X": [[np.nan] * 5]}, {"X": [[0.0]]}, {"y": [None]}, {"sample_weight": [-1.0]}],
+    "estimator": [{"X": [[np.inf] * 5]}, {"X": [[0.0]]}, {"y": [None]}, {"sample_weight": [-1.0]}],
 }
 
 

@@ -56,7 +56,8 @@ def test_a_huge_weight_is_no_loop(learner: str) -> None:
     weights[[20, 149]] = 1e9
     model = taught(learner, weights)
     (batch,) = stream((TABLE[149:], LABELS[149:]), model=model, grow=False)
-    assert model.predict(batch).tolist() == [str(LABELS[149])]
+    if learner != "AR-perceptron":  # in whose average every trial counts once
+        assert model.predict(batch).tolist() == [str(LABELS[149])]
     assert np.isfinite(model.predict_proba(batch)).all()
     assert model.trials < 500
 
@@ -259,4 +260,4 @@ def test_the_command_weighs_rows(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["learn", str(data), "--weight", "importance", "--learner", "perceptron"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Rows count as much as 'importance' says." in told
-    assert "Weights beyond 100 count as 100 for this learner; the largest is 1e+09." in told
+    assert "Weights beyond 1e+06 count as 1e+06 for this learner; the largest is 1e+09." in told

@@ -51,10 +51,10 @@ def plain_perceptron(weights, memory, scalars, index, z, margin, params):  # typ
 
 
 def with_memory(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    """Each coordinate steps by 1/sqrt(its updates); scalars[6] counts them all."""
+    """Each coordinate steps by 1/sqrt(its updates); scalars[7] counts them all."""
     if margin > params[0]:
         return False
-    scalars[6] += 1.0
+    scalars[7] += 1.0
     for j in range(index.size):
         i = index[j]
         memory[0, i] += 1.0
@@ -315,7 +315,7 @@ def missing_parameter(weights, memory, scalars, index, z, margin, params):  # ty
 
 
 def missing_scalar(weights, memory, scalars, index, z, margin, params):  # type: ignore[no-untyped-def]
-    scalars[6] += 1.0
+    scalars[7] += 1.0
     return False
 
 
@@ -368,7 +368,7 @@ def with_momentum(weights, memory, scalars, index, z, margin, params):  # type: 
         (missing_slot, {}, r"memory\[0, index\[j\]\] \+= 1.0 \(.*\); memory has 0 rows \(slots=\)"),
         (missing_row, {"slots": (0.0,)}, r"row = memory\[1\] .*memory has 1 rows"),
         (missing_parameter, {}, r"return margin <= params\[0\] .*params 0 \(parameters=\)"),
-        (missing_scalar, {}, r"scalars\[6\] \+= 1.0 .*scalars 6 numbers \(scalars= adds to 6\)"),
+        (missing_scalar, {}, r"scalars\[7\] \+= 1.0 .*scalars 7 numbers \(scalars= adds to 7\)"),
         (too_far, {}, r"weights\[weights.size\] = 1.0 "),
         (first_of_z, {}, r"weights\[index\[0\]\] .*loop over range\(index.size\), which may be 0"),
         (through_another, {"slots": (0.0, 0.0)}, r"remember\(memory, index\[j\]\) .*memory has 2 rows"),

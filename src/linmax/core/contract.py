@@ -8,6 +8,10 @@ It may change ``weights`` and ``memory`` at the coordinates ``index`` only, ``sc
 whether it changed anything. Python objects describe; arrays carry the state; kernels call rules by address, so a
 user's rule runs in the same compiled loop, at the same speed, as a built-in one.
 
+A trial that counts ``scalars[WEIGHT]`` times scales the step: ``z`` is multiplied by it and the margin is not, which
+scales the rate of rules that add and the exponent of rules that multiply. A rule that ``weighs`` gets z as it is and
+reads the scalar.
+
 Weights are known up to a positive factor: the true weight of coordinate i is
 ``weights[i] * exp(scalars[SHIFT] + scalars[GAUGE])``. Rules that multiply would otherwise overflow.
 """
@@ -43,6 +47,7 @@ __all__ = [
     "SPREAD",
     "STEP",
     "TOP",
+    "WEIGHT",
     "Part",
     "Played",
     "Rule",
@@ -59,7 +64,8 @@ REACH = 2  # promise: no update while margin > REACH, so z need not be built
 MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
 PEAK = 4  # largest MASS since it was last summed afresh
 TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does not say and the loop looks
-OWN = 6
+WEIGHT = 6  # how much the trial at hand counts; 1 but for trials with weights
+OWN = 7
 
 HUGE = 1e100  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
 
@@ -75,7 +81,7 @@ Pair = types.UniTuple(float64, 2)
 STEP = boolean(Vector, Matrix, Vector, Indices, Vector, float64, Vector)
 SPREAD = Pair(Matrix, Vector, int64, Vector)
 LINK = float64(float64)
-GAIN = Pair(float64, float64, Vector)
+GAIN = Pair(float64, float64, float64, Vector)
 
 
 # -- calling by address -------------------------------------------------------------------------------------------
@@ -102,9 +108,9 @@ def call_link(number: float, value: float) -> float:
 
 
 @kernel()
-def call_gain(number: float, margin: float, variance: float, params: np.ndarray) -> tuple[float, float]:
+def call_gain(number: float, margin: float, variance: float, weight: float, params: np.ndarray) -> tuple[float, float]:
     """Call the gain of a second-order rule, whose address is among its parameters."""
-    return gain_at(address_in(number), margin, variance, params)
+    return gain_at(address_in(number), margin, variance, weight, params)
 
 
 def as_number(address: int) -> float:
@@ -145,6 +151,8 @@ class Rule:
     gain
         Second-order rules: params[0] is the address of the function that tells how far a step goes, and memory[0] is
         the variances (see `linmax.rules.second_order`).
+    weighs
+        The step reads ``scalars[WEIGHT]`` itself; else its z is multiplied by it.
     only_sign
         The step asks whether the margin is above REACH, and nothing else of it; then none need be exact.
     rivals
@@ -177,6 +185,7 @@ class Rule:
     spread: Any = None
     everywhere: bool = False
     gain: bool = False
+    weighs: bool = False
     only_sign: bool = False
     rivals: str = "best"
     bounded: bool = False
@@ -221,7 +230,7 @@ class Rule:
         """The scalars of a member that has seen nothing, over this many coordinates."""
         total = self.mass * coordinates
         reach = self.thickness * total if self.thickness else self.reach
-        return [0.0, 0.0, reach, total, total, math.nan, *self.scalars]
+        return [0.0, 0.0, reach, total, total, math.nan, 1.0, *self.scalars]
 
     def fill(self, memory: np.ndarray, places: np.ndarray) -> None:
         """Write into a member's memory what coordinates that have seen nothing remember."""

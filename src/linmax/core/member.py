@@ -24,6 +24,7 @@ from linmax.core.contract import (
     SHIFT,
     TOP,
     VIOLATED,
+    WEIGHT,
     Indices,
     Labels,
     Matrix,
@@ -78,6 +79,7 @@ class RunningRule(Struct):
     kind: int = int64  # how it averages, 0 = not at all
     tracked: int = int64  # whether its 2-norm is kept
     gain: int = int64  # whether it is of second order
+    scales: int = int64  # whether the weight of a trial multiplies z
     only_sign: int = int64  # whether the step asks only whether the margin is above REACH
     rivals: int = int64
     limit: int = int64  # the search passes over instances used as often; 0 = over none
@@ -333,6 +335,10 @@ def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> floa
 @kernel(hot=True)
 def present(m: RunningRule, count: int) -> int:
     """Give the rule the z in memory: UNCHANGED, CHANGED or FAILED (a weight left the range of floats)."""
+    weight = m.scalars[WEIGHT]
+    if weight != 1.0 and m.scales != 0:
+        for place in range(count):
+            m.z[place] *= weight
     if m.everywhere != 0:
         return act(m.everywhere, m, count, 0)
     weights, scalars, index, spread = m.weights, m.scalars, m.index[:count], m.spread
@@ -360,6 +366,7 @@ def learn(m: RunningRule, t: int, _: int) -> int:
     label = np.int64(m.trials.labels[t])
     if label < 0:
         return 0
+    m.scalars[WEIGHT] = m.trials.weights[t]
     new = label >= known_at(m, t)
     if m.rivals == ALL or (m.rivals == VIOLATED and not new):
         return act(m.present, m, t, label)

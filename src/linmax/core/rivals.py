@@ -29,6 +29,7 @@ from linmax.core.contract import (
     SHIFT,
     STRIDE,
     VIOLATED,
+    WEIGHT,
     call_gain,
 )
 from linmax.core.linear_max import LOWEST, SPECK, TINY, difference, log_sum
@@ -174,7 +175,7 @@ def present_rows(m: RunningRule, t: int, label: int) -> int:
         side = 1.0 if c == label else -1.0
         rate, shrink = 0.0, 0.0
         if shrinks[c] > 0.0:
-            rate, shrink = call_gain(params[0], side * scores[c], shrinks[c], params)
+            rate, shrink = call_gain(params[0], side * scores[c], shrinks[c], m.scalars[WEIGHT], params)
         rates[c], shrinks[c] = side * rate, shrink
         steps += rate != 0.0 or shrink != 0.0
     if steps == 0:

@@ -33,9 +33,10 @@ from linmax.engine.stored import arrays_of, take_over
 from linmax.jit.panels import LANES
 from linmax.techniques.node import Chunk, Leaf
 
-__all__ = ["Engine", "Outcome", "Settings", "settings_of"]
+__all__ = ["HEAVIEST", "Engine", "Outcome", "Settings", "settings_of"]
 
 MEMORY = 2**26  # bytes that a panel or scores may take; it sets the length of slices
+HEAVIEST = 1e6  # a weight beyond it counts as much: more would leave the range of single precision
 LONGEST_SLICE = 4096  # trials in a slice
 SMALL = 4096  # ratings of an instance up to which a panel pays
 SMALL_WITH_ATTRIBUTES = 128  # the same where most ratings are 0: an attribute rates one class, in each class's row
@@ -191,9 +192,8 @@ class Engine:
         known = np.full(trials.size, before)
         if self.settings.by_votes and trials.votes.shape[1]:
             known = np.maximum(known, trials.votes.max(axis=1) + 1)
-        if learned:
-            if trials.labels.max(initial=-1) >= before:
-                np.maximum(known[1:], trials.labels[:-1] + 1, out=known[1:])
+        if learned and (trials.labels.max(initial=-1) >= before or known.max(initial=0) > before):
+            np.maximum(known[1:], trials.labels[:-1] + 1, out=known[1:])
             known = np.maximum.accumulate(known)
         return trials._replace(known=np.maximum(known, trials.known))
 
@@ -221,8 +221,11 @@ class Engine:
     def run(self, trials: Trials, margins: bool = False, scored: int = 0) -> Outcome:
         """Play the trials, and keep the scores of the last ``scored`` ones, as they were before the labels.
 
-        A trial without a label is predicted, and those learn from it that can learn without labels.
+        A trial without a label is predicted, and those learn from it that can learn without labels. One of weight 0 is
+        predicted only; weights beyond `HEAVIEST` count as much.
         """
+        if trials.weights.max(initial=0.0) > HEAVIEST:
+            trials = trials._replace(weights=np.minimum(trials.weights, HEAVIEST))
         trials, size, shape = self.known_in(trials, True), trials.size, self.state.shape
         labels, scored = trials.labels, min(trials.size, scored)
         if size == 1 and not self.runs and not margins and (labels[0] >= 0 or self.top.takes_gaps):
@@ -239,7 +242,8 @@ class Engine:
             np.zeros(size) if margins else None,
             np.zeros((scored, self.k)) if scored else None,
         )
-        if labels.min(initial=0) < 0 and not all(node.takes_gaps for node in self.top.walk()):
+        takes_gaps = not self.memory and all(node.takes_gaps for node in self.top.walk())
+        if labels.min(initial=0) < 0 and not takes_gaps:
             play_around_gaps(self, trials, outcome)
         else:
             step = self.slice_length(trials, scored)

@@ -101,17 +101,19 @@ def play_bayes(
         label = trials.labels[t]
         if not learn or label < 0:
             continue
-        counts.totals[label] += size
+        weight = trials.weights[t]
+        counts.totals[label] += weight * size
         for f in range(dense):
             if trials.dense[t, f] != 0.0:
-                count(trials.dense[t, f], f, label, counts.dense, counts.dense_seen, seen)
+                count(weight * trials.dense[t, f], f, label, counts.dense, counts.dense_seen, seen)
         for j in range(lo, hi):
-            count(trials.values[j], trials.indices[j], label, counts.sparse, counts.sparse_seen, seen)
+            count(weight * trials.values[j], trials.indices[j], label, counts.sparse, counts.sparse_seen, seen)
 
 
 class RunningBayes(Running):
     """Complement naive Bayes at work."""
 
+    takes_gaps = True
     fields: ClassVar = {
         "dense": Field(("dense", "class")),
         "sparse": Field(("sparse", "class")),

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numba import float64, types
 
-from linmax.core.contract import LARGEST, Indices, Labels, Matrix, Trials, Vector
+from linmax.core.contract import LARGEST, NO_LABEL, Indices, Labels, Matrix, Trials, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
 from linmax.learners.attributes.member import Group, Task
@@ -26,9 +26,10 @@ from linmax.util.checks import finite
 __all__ = ["RecentLabel", "RecentLabels", "recent_label"]
 
 
-@kernel(types.void(Labels, Indices, Indices, float64, Vector, Labels, Matrix))
+@kernel(types.void(Labels, Vector, Indices, Indices, float64, Vector, Labels, Matrix))
 def play_recent(
     labels: np.ndarray,
+    weights: np.ndarray,
     known: np.ndarray,
     shape: np.ndarray,
     decay: float,
@@ -40,10 +41,13 @@ def play_recent(
     for t in range(labels.size):
         for c in range(recent.size):
             table[t, c] = recent[c]
-            recent[c] *= decay
         predictions[t] = top_two(table[t], known[t], shape)[0]
+        if labels[t] == NO_LABEL:
+            continue
+        for c in range(recent.size):
+            recent[c] *= decay
         if labels[t] >= 0:
-            recent[labels[t]] += 1.0
+            recent[labels[t]] += weights[t]
 
 
 @kernel(types.void(Vector, Indices, Indices, Labels))
@@ -56,6 +60,7 @@ def lead(scores: np.ndarray, known: np.ndarray, shape: np.ndarray, predictions: 
 class RunningRecent(Running):
     """State: one number a class."""
 
+    takes_gaps = True
     fields: ClassVar = {"recent": Field(("class",))}
 
     def __init__(self, decay: float) -> None:
@@ -64,7 +69,7 @@ class RunningRecent(Running):
     def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         self.grow(**{"class": k})
         predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))
-        play_recent(trials.labels, trials.known, shape, self.decay, self.recent, predictions, table)
+        play_recent(trials.labels, trials.weights, trials.known, shape, self.decay, self.recent, predictions, table)
         return predictions, table
 
     def judge(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +149,8 @@ class RecentLabels(Group):
             return
         size, known, table = task.trials.size, task.trials.known, np.zeros((task.trials.size, self.recent.size))
         shape, none = np.zeros(LARGEST + 1, np.int64), np.zeros(size, np.int32)
-        play_recent(task.trials.labels, known, shape, LABEL_DECAY, self.recent, none, table)
+        ones = np.ones(size)  # how often a label came, whatever it counts
+        play_recent(task.trials.labels, ones, known, shape, LABEL_DECAY, self.recent, none, table)
         votes[:, place] = table[:, : votes.shape[2]]
 
     def mix(self, mixture: Mixture, width: int) -> None:

@@ -104,6 +104,7 @@ STORED = {
     "values": Field(("rating",), merge=""),
     "labels": Field(("trial",), merge="", dtype=np.int32),
     "known": Field(("trial",), merge="", dtype=np.int32),  # classes known at each trial, its label included
+    "amounts": Field(("trial",), merge=""),  # how much each trial counts
 }
 
 
@@ -236,13 +237,14 @@ def survey(
     """
     total, shares, mean = 0.0, room[1], room[2]
     for t in range(begin, end):
-        lo, hi, label, known = m.starts[t], m.starts[t + 1], m.labels[t], m.known[t]
+        lo, hi, label, known, amount = m.starts[t], m.starts[t + 1], m.labels[t], m.known[t], m.amounts[t]
         scores = room[0][:known]
         rate(m, lo, hi, weights, scores)
         to_shares(scores, known, shares)
         sure = trust(shares[label], guess, known)
-        gradient[-1] += 1.0 - sure
-        total += math.log((1.0 - guess) * shares[label] + guess / known + 1e-300)
+        gradient[-1] += amount * (1.0 - sure)
+        total += amount * math.log((1.0 - guess) * shares[label] + guess / known + 1e-300)
+        sure *= amount
         for a in range(lo, hi):
             of, value = m.of[a], m.values[a]
             gradient[m.places[a]] += sure * ((1.0 if of == label else 0.0) - shares[of]) * value
@@ -332,7 +334,8 @@ def walk(
         m.starts[stored + 1], m.labels[stored], m.known[stored] = hi, label, known
         sizes[COUNT] += 1
         sizes[TRIALS] += 1
-        sure = trust(shares[label], guess, known)
+        m.amounts[stored] = trials.weights[t]
+        sure = trials.weights[t] * trust(shares[label], guess, known)
         step = sure
         if n <= KEEN:
             add_curvature(m, lo, hi, known, sure, shares)
@@ -372,11 +375,12 @@ def walk_diagonal(
             continue
         known = max(trials.known[t], np.int64(label) + 1)
         to_shares(m.vectors[5], known, shares)
-        sure = 1.0
+        sure, amount = 1.0, trials.weights[t]
         if robust:
             sure = trust(shares[label], counts[0] / (counts[0] + counts[1]), known)
-            counts[0] += 1.0 - sure
-            counts[1] += sure
+            counts[0] += amount * (1.0 - sure)
+            counts[1] += amount * sure
+        sure *= amount
         j = 0
         while j < hi:
             place, right, mean, square = places[j], 0.0, 0.0, 0.0
@@ -528,7 +532,8 @@ class RunningSoftmax(Running):
 
     def _ignorance(self, guess: float) -> float:
         """The posterior, as a logarithm, where all weights are 0."""
-        value = -float(np.log(self.known[: self.sizes[COUNT]]).sum())
+        count = self.sizes[COUNT]
+        value = -float(self.amounts[:count] @ np.log(self.known[:count]))
         return value + self._guessed(guess)
 
     def _guessed(self, guess: float) -> float:
@@ -550,7 +555,8 @@ class RunningSoftmax(Running):
                 direction = linalg.cho_solve(factored(curvature), gradient[:-1])
                 slope, length, before = float(gradient[:-1] @ direction), 1.0, value
                 if self.robust:
-                    guess = float((self.counts[0] + gradient[-1]) / (self.counts.sum() + self.sizes[COUNT]))
+                    amount = self.counts.sum() + self.amounts[: self.sizes[COUNT]].sum()
+                    guess = float((self.counts[0] + gradient[-1]) / amount)
                 while length > SHORTEST_STEP:
                     tried = self._posterior(weights + length * direction, guess)
                     if tried[0] >= value + ENOUGH * length * slope:
@@ -575,13 +581,13 @@ class RunningSoftmax(Running):
         with one_blas_thread():
             self.pull += curvature @ self.weights + gradient[:-1]
         self.precision += curvature
-        self.counts += gradient[-1], count - gradient[-1]
+        self.counts += gradient[-1], self.amounts[:count].sum() - gradient[-1]
         first, last = int(self.starts[count]), int(self.starts[self.sizes[COUNT]])
         kept = int(self.sizes[COUNT]) - count
         self.starts[: kept + 1] = self.starts[count : count + kept + 1] - first
         for array in (self.places, self.of, self.values):
             array[: last - first] = array[first:last]
-        for array in (self.labels, self.known):
+        for array in (self.labels, self.known, self.amounts):
             array[:kept] = array[count : count + kept]
         self.sizes[COUNT] = kept
 

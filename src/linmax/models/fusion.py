@@ -857,8 +857,8 @@ class VoteFusion:
             that there are none at all: from such trials the default learner learns how far voters agree. Reports do not
             count them.
         sample_weight
-            How much each trial counts, 1 by default: one of weight w is predicted and counted once, and learned w
-            times, the rest of a fraction by a draw (see `linmax.models.showings`); 0 leaves it out.
+            How much each trial counts, 1 by default: it scales the learner's step, so that a weight of 2 equals two
+            separate rows up to the learner's own nonlinearity; 0 leaves it out.
         wrong
             A mask: where it is True, all that is known is that the label is not the class in ``y``. Another class is
             drawn there, by the present probabilities, and learned; figures of `report` count it as the label.

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, KNOWN, RECYCLED, STRIDE, TRIALS, UPDATES, Trials
+from linmax.core.contract import EXPERTS, KNOWN, NO_LABEL, RECYCLED, STRIDE, TRIALS, UPDATES, Trials
 from linmax.data.arrays import Layout, cut, widen
 from linmax.data.experts import Experts
 from linmax.data.names import distinct_labels, named
@@ -46,7 +46,6 @@ from linmax.engine.record import (
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.learners.attributes.pool import RunningPool
 from linmax.models.calibration import Calibration, Confidence
-from linmax.models.showings import play_shown
 from linmax.models.trace import Trace, in_a_row
 from linmax.models.weights import Columns, WeightArrays, Weights
 from linmax.rules.custom import as_pickled
@@ -119,7 +118,7 @@ class Model(Confidence):
 
     @property
     def trials(self) -> int:
-        """Trials learned from so far; an instance that was shown three times for its weight is three."""
+        """Trials learned from so far."""
         return int(self.engine.state.counts[0, TRIALS])
 
     @property
@@ -284,61 +283,47 @@ class Model(Confidence):
         ----------
         trials
             Labels of "not class c" are replaced by the class drawn in its place, or by -1 if nothing can be learned:
-            c is unknown, or there is no other class.
+            c is unknown, or there is no other class. Those of trials of weight 0, which are predicted only, become -1.
         first_pass
             False for instances learned from before: their scores say nothing about new ones, and are not kept.
         served
             Predictions made earlier, which mistakes are counted against.
         """
-        instances, labels, size = trials, trials.labels, trials.size
-        weights: np.ndarray | None = trials.weights
-        most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if first_pass and self.follows else size
-        if (trials.weights == 1.0).all():
-            weights = None
-        alone = labels < -1
-        if size <= most and not alone.any() and (weights is None or (weights > 0.0).all()):
-            return self._stretch(instances, labels, margins, first_pass, served, weights)
-        edges = {0, size, *range(0, size, max(1, most))}
+        labels, size = trials.labels, trials.size
+        if not trials.weights.min(initial=1.0) > 0.0:
+            labels[trials.weights == 0.0] = NO_LABEL
+        most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if first_pass and self.follows else max(1, size)
+        alone = labels < NO_LABEL
+        if size <= most and not alone.any():
+            return self._stretch(trials, margins, first_pass, served)
+        edges = {0, size, *range(0, size, most)}
         for t in np.flatnonzero(alone).tolist():
             edges |= {t, t + 1}
-        if weights is not None:
-            edges |= {*(np.flatnonzero(np.diff(weights > 0.0)) + 1).tolist()}
         parts = []
         for begin, end in pairwise(sorted(edges)):
-            rows = slice(begin, end)
-            part, weights_here = cut(instances, begin, end), None if weights is None else weights[rows]
-            if weights_here is not None and weights_here[0] == 0.0:
-                parts.append(self._judged_only(part))
-            elif alone[begin]:
-                parts.append(self._deny(part, labels[rows], served, weights_here))
-            else:
-                answers = None if served is None else served[rows]
-                parts.append(self._stretch(part, labels[rows], margins, first_pass, answers, weights_here))
+            part, answers = cut(trials, begin, end), None if served is None else served[begin:end]
+            parts.append(
+                self._deny(part, answers) if alone[begin] else self._stretch(part, margins, first_pass, answers)
+            )
         return joined(parts)
 
-    def _judged_only(self, trials: Trials) -> Outcome:
-        predictions = self.engine.judge(trials)[0].astype(np.int32, copy=False)
-        return Outcome(predictions, np.zeros(trials.size, np.uint8), None, None)
-
-    def _deny(
-        self, instance: Trials, label: np.ndarray, served: np.ndarray | None, weights: np.ndarray | None
-    ) -> Outcome:
+    def _deny(self, trial: Trials, served: np.ndarray | None) -> Outcome:
         """Learn one trial of which only a class that is not the label is known."""
-        wrong, label[0] = -2 - int(label[0]), -1
-        other = self.other_than(wrong, instance)
+        label = trial.labels
+        wrong, label[0] = -2 - int(label[0]), NO_LABEL
+        other = self.other_than(wrong, trial)
         if other is None:
-            return self._judged_only(instance)
+            predictions = self.engine.judge(trial)[0].astype(np.int32, copy=False)
+            return Outcome(predictions, np.zeros(1, np.uint8), None, None)
         label[0] = other
         top = self.engine.top  # with two classes the other one is the label
         pool = top.deniable if int(self.engine.state.shape[KNOWN]) > 2 else None
-        if isinstance(top, Exploring) or (top.deniable is not None and top.weighing is None):
-            weights = None  # repeated by weight, these would take the drawn class for the label
         if isinstance(top, Exploring):
             top.deny(wrong)
         if pool is not None:
             pool.denied = wrong
         try:
-            return self._stretch(instance, label, False, True, served, weights)
+            return self._stretch(trial, False, True, served)
         finally:
             if isinstance(top, Exploring):
                 top.undeny()
@@ -354,24 +339,10 @@ class Model(Confidence):
         drawn = another(dict(enumerate(shares)), wrong, WRONG_STREAM, self.trials if trials is None else trials)
         return None if drawn is None else int(drawn)
 
-    def _stretch(
-        self,
-        instances: Trials,
-        places: np.ndarray,
-        margins: bool,
-        first_pass: bool,
-        served: np.ndarray | None,
-        weights: np.ndarray | None,
-    ) -> Outcome:
-        known, room = int(self.engine.state.shape[KNOWN]), len(self.record.labels)
-        scored = 0 if not first_pass else len(places) if self.follows else room
-        if weights is None:
-            outcome = self.engine.run(instances._replace(labels=places), margins, scored=scored)
-        elif self.engine.top.weighing is not None:
-            outcome = self.engine.run(instances._replace(labels=places, weights=weights), scored=scored)
-        else:
-            first = int(self.record.counts[COUNTED])
-            outcome = play_shown(self.engine, instances, places, weights, first, min(scored, len(places)))
+    def _stretch(self, trials: Trials, margins: bool, first_pass: bool, served: np.ndarray | None) -> Outcome:
+        known, room, places = int(self.engine.state.shape[KNOWN]), len(self.record.labels), trials.labels
+        scored = 0 if not first_pass else trials.size if self.follows else room
+        outcome = self.engine.run(trials, margins, scored=scored)
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)
@@ -431,8 +402,8 @@ class Model(Confidence):
     ) -> Trace:
         """Learn further trials; return their `Trace`. A label that is None, nan or empty is none yet.
 
-        Trials count as much as ``weights`` say (see `linmax.models.showings`). Where ``wrong``, all that is known is
-        that the label is not the one given; such a trial teaches nothing while no other class is known.
+        Trials count as much as ``weights`` say. Where ``wrong``, all that is known is that the label is not the one
+        given; such a trial teaches nothing while no other class is known.
 
         With ``grow`` the instances may have further voters, raters and attributes, at the right of their block, and
         labels and votes may name further classes. A new sub-expert starts with the weight of one that has always been
@@ -453,6 +424,8 @@ class Model(Confidence):
         distinct, places = distinct_labels(labels, len(instances), gaps=True)
         if wrong is not None:
             places = np.where(np.asarray(wrong) & (places >= 0), -2 - places, places)
+        if weights is not None:
+            places = np.where(weights > 0.0, places, NO_LABEL)
         return self.run_numbered(
             instances, (distinct, places), margins=margins, grow=grow, first_pass=first_pass, weights=weights
         )

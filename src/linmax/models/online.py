@@ -568,8 +568,8 @@ class Learner:
         drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted. The pool
         for attributes learns the wrong class itself.
 
-        With a ``weight`` the instance counts that many times, fractions too (see `linmax.models.showings`); 0 leaves it
-        out.
+        A ``weight`` scales the step: 2 equals two separate instances up to the learner's own nonlinearity, and 0 leaves
+        it out.
         """
         if self._short and scores is None and id is None and candidates is None and wrong is UNSET and weight == 1.0:
             predicted = self._teach(attributes, votes, label)

@@ -169,7 +169,7 @@ class LinearMaxClassifier(OnlineRiver):
         y : hashable
             The class.
         w : float, default=1.0
-            How much the instance counts (see `linmax.models.showings`); 0 leaves it out.
+            How much the instance counts: it scales the learner's step; 0 leaves it out.
         """
         self._learn(self._inputs(x), y, w)
         _, scaled, larger = self._latest

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, Part, Rule
+from linmax.core.contract import GAUGE, MASS, OWN, PEAK, SHIFT, STEP, WEIGHT, Part, Rule
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import average, mix_memory
 from linmax.rules.p_norm import log_norm, move, power, spread, weights_of_v
@@ -96,7 +96,7 @@ def step(
     if margin > wanted * size:
         return False
     rate, inside, mass, shift = (
-        step_size(scalars, params, size),
+        step_size(scalars, params, size) * scalars[WEIGHT],
         math.exp(scalars[LOG_C]),
         scalars[MASS],
         scalars[SHIFT],
@@ -213,6 +213,7 @@ def alma(
         reach=0.0 if alpha == 1.0 else math.inf,
         only_sign=alpha == 1.0,
         spread=spread,
+        weighs=True,
         mix=mix,
         bound=mistake_bound,
         defaults={"alpha": 1.0, "B": None, "C": math.sqrt(2.0), "normalise": True, "project": True, "bound": 1.0},

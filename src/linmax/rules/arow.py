@@ -16,10 +16,10 @@ __all__ = ["arow"]
 
 
 @kernel(GAIN)
-def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
+def gain(margin: float, v: float, weight: float, params: np.ndarray) -> tuple[float, float]:
     if margin >= 1.0:
         return 0.0, 0.0
-    b = 1.0 / (v + params[OWN])
+    b = 1.0 / (v + params[OWN] / weight)
     return (1.0 - margin) * b, b
 
 

@@ -185,7 +185,8 @@ def rule(
     """Turn a function into a rule: it is compiled and runs inside the trial loop, wherever a built-in rule does.
 
     The function is ``step(weights, memory, scalars, index, z, margin, params) -> bool``. ``index`` and ``z`` are the
-    coordinates and values of z = x^label - x^rival where it is not 0, ``margin`` is w.z. Change ``weights`` (and
+    coordinates and values of z = x^label - x^rival where it is not 0, times the weight of the trial (`sample_weight`),
+    ``margin`` is w.z without that weight. Change ``weights`` (and
     ``memory``) at ``index`` only, and return whether you did. Before it is compiled, the function runs in Python on
     small arrays, which finds most mistakes.
 
@@ -200,7 +201,7 @@ def rule(
     slots : tuple of float, default=()
         First value of each per-coordinate array: ``memory[0, i]``, ``memory[1, i]``, ...
     scalars : tuple of float, default=()
-        First values of the rule's own numbers, ``scalars[6]`` onwards (see `linmax.core.contract`).
+        First values of the rule's own numbers, ``scalars[7]`` onwards (see `linmax.core.contract`).
     reach : float, default=0.0
         Promise that nothing happens while margin > reach: 0 for mistake-driven rules, a margin, or
         ``math.inf`` to be called on every trial.

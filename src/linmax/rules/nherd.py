@@ -16,10 +16,10 @@ __all__ = ["nherd"]
 
 
 @kernel(GAIN)
-def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
+def gain(margin: float, v: float, weight: float, params: np.ndarray) -> tuple[float, float]:
     if margin >= 1.0:
         return 0.0, 0.0
-    C = params[OWN]
+    C = params[OWN] * weight
     return (1.0 - margin) / (v + 1.0 / C), (C * C * v + 2.0 * C) / (1.0 + C * v) ** 2
 
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from linmax.core.contract import HUGE, STEP, TOP, Rule
+from linmax.core.contract import HUGE, STEP, TOP, WEIGHT, Rule
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_weights
 from linmax.util.checks import positive
@@ -29,7 +29,7 @@ def step(
     margin: float,
     params: np.ndarray,
 ) -> bool:
-    most, softness = params[0], params[1]
+    most, softness = params[0] * scalars[WEIGHT], params[1] / scalars[WEIGHT]
     if margin >= 1.0:
         return False
     square = 0.0
@@ -66,7 +66,7 @@ def pa() -> Rule:
     >>> int(trace.mistakes[-1]) < 100
     True
     """
-    return Rule("pa", {}, step, values=(math.inf, 0.0), reach=1.0, mix=mix_weights, bound=BOUND)
+    return Rule("pa", {}, step, values=(math.inf, 0.0), reach=1.0, weighs=True, mix=mix_weights, bound=BOUND)
 
 
 def pa_i(C: float = 1.0) -> Rule:
@@ -92,7 +92,17 @@ def pa_i(C: float = 1.0) -> Rule:
     ('pa-i', 'pa-i(C=0.1)')
     """
     C = positive("C", C, 1.0)
-    return Rule("pa_i", {"C": C}, step, values=(C, 0.0), reach=1.0, mix=mix_weights, bound=BOUND, defaults={"C": 1.0})
+    return Rule(
+        "pa_i",
+        {"C": C},
+        step,
+        values=(C, 0.0),
+        reach=1.0,
+        weighs=True,
+        mix=mix_weights,
+        bound=BOUND,
+        defaults={"C": 1.0},
+    )
 
 
 def pa_ii(C: float = 1.0) -> Rule:
@@ -123,6 +133,7 @@ def pa_ii(C: float = 1.0) -> Rule:
         {"C": C},
         step,
         values=(math.inf, 0.5 / C),
+        weighs=True,
         reach=1.0,
         mix=mix_weights,
         bound=BOUND,

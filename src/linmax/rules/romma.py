@@ -133,4 +133,6 @@ def romma() -> Rule:
     True
     """
     bound = "it is known for separable trials only, where it is that of the Perceptron"
-    return Rule("romma", {}, step, slots=(0.0,), scalars=(0.0, 0.0, 0.0), spread=spread, mix=mix, bound=bound)
+    return Rule(
+        "romma", {}, step, slots=(0.0,), scalars=(0.0, 0.0, 0.0), spread=spread, weighs=True, mix=mix, bound=bound
+    )

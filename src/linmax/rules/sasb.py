@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import OWN, SHIFT, SPREAD, STEP, Part, Rule
+from linmax.core.contract import OWN, SHIFT, SPREAD, STEP, WEIGHT, Part, Rule
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_memory, weights_of_memory
 
@@ -39,7 +39,7 @@ def step(
 ) -> bool:
     if margin > 0.0:
         return False
-    scalars[UPDATES] += 1.0
+    scalars[UPDATES] += scalars[WEIGHT]  # no |v| is larger
     for j in range(index.size):
         memory[0, index[j]] += z[j]
     largest = -np.inf

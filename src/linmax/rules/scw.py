@@ -44,8 +44,8 @@ def shrinkage(a: float, v: float, phi: float) -> float:
 
 
 @kernel(GAIN)
-def gain(margin: float, v: float, params: np.ndarray) -> tuple[float, float]:
-    phi, C, squared = params[OWN], params[OWN + 1], params[OWN + 2]
+def gain(margin: float, v: float, weight: float, params: np.ndarray) -> tuple[float, float]:
+    phi, C, squared = params[OWN], params[OWN + 1] * weight, params[OWN + 2]
     if margin >= phi * math.sqrt(v):
         return 0.0, 0.0
     a = squared_step_size(margin, v, phi, C) if squared != 0.0 else step_size(margin, v, phi, C)

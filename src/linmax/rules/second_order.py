@@ -1,7 +1,7 @@
 """Common step of second-order rules: each weight has a variance, large at first, that shrinks as the weight is used.
 
 S is the matrix of variances, of which the diagonal is stored. With v = z'Sz, the variance of the margin, a rule is its
-*gain*, ``gain(margin, v, params) -> (rate, shrink)``:
+*gain*, ``gain(margin, v, weight, params) -> (rate, shrink)``:
 
     w <- w + rate S z,   S <- S - shrink S z (S z)' + inflation I
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linmax.core.contract import GAIN, HUGE, STEP, TOP, Part, Rule, as_number, call_gain
+from linmax.core.contract import GAIN, HUGE, STEP, TOP, WEIGHT, Part, Rule, as_number, call_gain
 from linmax.jit.compiling import address_of, kernel
 from linmax.rules.mixing import average
 
@@ -40,7 +40,7 @@ def step(
         v += memory[0, index[j]] * (z[j] * z[j])
     if not v > 0.0:
         return False
-    rate, shrink = call_gain(params[0], margin, v, params)
+    rate, shrink = call_gain(params[0], margin, v, scalars[WEIGHT], params)
     if rate == 0.0 and shrink == 0.0:
         return False
     fits = True
@@ -85,6 +85,7 @@ def second_order(
         slots=(1.0,),
         reach=gain.reach,
         gain=True,
+        weighs=True,
         mix=mix_by_variance,
         defaults=defaults,
     )

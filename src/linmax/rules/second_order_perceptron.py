@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linmax.core.contract import STEP, Part, Rule
+from linmax.core.contract import STEP, WEIGHT, Part, Rule
 from linmax.jit.compiling import kernel
 from linmax.rules.mixing import mix_memory
 from linmax.util.checks import positive
@@ -29,11 +29,11 @@ def step(
 ) -> bool:
     if margin > 0.0:
         return False
-    changed = False
+    changed, weight = False, scalars[WEIGHT]
     for j in range(index.size):
         i = index[j]
-        memory[0, i] += z[j] * z[j]
-        memory[1, i] += z[j]
+        memory[0, i] += weight * z[j] * z[j]
+        memory[1, i] += weight * z[j]
         weights[i] = memory[1, i] / memory[0, i]
         changed = changed or z[j] != 0.0
     return changed
@@ -74,4 +74,4 @@ def second_order_perceptron(a: float = 1.0) -> Rule:
     True
     """
     a = positive("a", a, 1.0)
-    return Rule("second_order_perceptron", {"a": a}, step, slots=(a, 0.0), mix=mix, defaults={"a": 1.0})
+    return Rule("second_order_perceptron", {"a": a}, step, slots=(a, 0.0), weighs=True, mix=mix, defaults={"a": 1.0})

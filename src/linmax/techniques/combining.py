@@ -211,6 +211,7 @@ class Combined(Technique):
 class BestOf(Node):
     """Follow the child with the fewest mistakes so far."""
 
+    takes_gaps = True
     passes_scores_on = True
     unmixable = ""
 
@@ -276,6 +277,7 @@ class WeightedCombination(Node):
     The sum of scores, each divided by its size so far, is that of one weight vector.
     """
 
+    takes_gaps = True
     passes_scores_on = False
     unmixable = ""
 

@@ -282,6 +282,7 @@ class Node:
 class Leaf(Node):
     """One output of one member."""
 
+    takes_gaps = True
     selects = True
     unmixable = ""
     passes_scores_on = True

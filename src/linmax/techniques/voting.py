@@ -407,6 +407,7 @@ class Voted(PrefixTechnique):
 class Voting(Node):
     """Saved hypotheses of what the child follows vote with its current one."""
 
+    takes_gaps = True
     passes_scores_on = False
     needs_norms = True
     has_weights = True

@@ -257,18 +257,18 @@ def write_evidence(pool: Any, known: int, at: int) -> int:
 
 
 @kernel()
-def note_trial(pool: Any, known: int, label: int) -> None:
+def note_trial(pool: Any, known: int, label: int, weight: float) -> None:
     """Count what voters named in a trial with this label."""
-    pool.labelled[label] += 1.0
+    pool.labelled[label] += weight
     for i in range(len(pool.voted)):
         vote = named_by(pool, known, i)
         if vote >= 0:
-            right = 1.0 if vote == label else 0.0
-            pool.confused[i, label, vote] += 1.0
-            pool.named[i, vote] += 1.0
-            pool.voted[i, VOTES] += 1.0
+            right = weight if vote == label else 0.0
+            pool.confused[i, label, vote] += weight
+            pool.named[i, vote] += weight
+            pool.voted[i, VOTES] += weight
             pool.voted[i, RIGHT] += right
-            pool.everyone[VOTES] += 1.0
+            pool.everyone[VOTES] += weight
             pool.everyone[RIGHT] += right
 
 

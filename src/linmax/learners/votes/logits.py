@@ -96,8 +96,8 @@ def forget(kept: float, ridge: float, precision: np.ndarray) -> None:
 
 
 @kernel()
-def curve_together(pool: Any, known: int, logits: int, informed: np.ndarray) -> None:
-    """Add the curvature of a trial to the precision of the first ``logits`` logits.
+def curve_together(pool: Any, known: int, logits: int, informed: np.ndarray, weight: float) -> None:
+    """Add the curvature of a trial, times its weight, to the precision of the first ``logits`` logits.
 
     The ratings that logit m sees end at ``ends[informed[m]]``. The pairs of ratings of one class are the same for all,
     and are gone through once.
@@ -116,7 +116,7 @@ def curve_together(pool: Any, known: int, logits: int, informed: np.ndarray) -> 
                 means[m, place] += shares[m, of] * value
         b = a
         while b >= 0:
-            other, product = places[b], value * values[b]
+            other, product = places[b], weight * value * values[b]
             row, column = max(place, other), min(place, other)
             for m in range(logits):
                 if a < ends[informed[m]]:
@@ -126,13 +126,13 @@ def curve_together(pool: Any, known: int, logits: int, informed: np.ndarray) -> 
         mean, precision = means[m], precisions[m]
         for i in range(mean.size):
             if mean[i] != 0.0:
-                add_times(precision[i], mean, -mean[i], i + 1)
+                add_times(precision[i], mean, -weight * mean[i], i + 1)
         for i in range(mean.size):
             mean[i] = 0.0
 
 
 @kernel()
-def step_by_matrix(pool: Any, m: int, count: int, label: int, drawn: float, n: int, fresh: bool) -> None:
+def step_by_matrix(pool: Any, m: int, count: int, label: int, weight: float, drawn: float, n: int, fresh: bool) -> None:
     """Let logit m learn a trial of ``count`` ratings in its first ``n`` coordinates; ``drawn`` is (1 - g) ridge.
 
     The precision has the curvature of the trial already. Unless ``fresh``, an older factor of it gives the direction,
@@ -146,7 +146,7 @@ def step_by_matrix(pool: Any, m: int, count: int, label: int, drawn: float, n: i
     for i in range(n):
         gradient[i] = drawn * (home[i] - weights[i])
     for j in range(count):
-        gradient[places[j]] += ((1.0 if of[j] == label else 0.0) - shares[of[j]]) * values[j]
+        gradient[places[j]] += weight * ((1.0 if of[j] == label else 0.0) - shares[of[j]]) * values[j]
     if fresh:
         decompose(precision, factor, pool.vectors[3])
     for i in range(n):
@@ -163,8 +163,10 @@ def step_by_matrix(pool: Any, m: int, count: int, label: int, drawn: float, n: i
 
 
 @kernel()
-def curved(pool: Any, count: int, known: int, shares: np.ndarray, x: np.ndarray, result: np.ndarray) -> None:
-    """Add H x to ``result`` at the coordinates of the trial."""
+def curved(
+    pool: Any, count: int, known: int, weight: float, shares: np.ndarray, x: np.ndarray, result: np.ndarray
+) -> None:
+    """Add H x, times the weight of the trial, to ``result`` at the coordinates of the trial."""
     places, of, values, by_class, mean = pool.places, pool.of, pool.values, pool.vectors[4], 0.0
     for c in range(known):
         by_class[c] = 0.0
@@ -173,11 +175,13 @@ def curved(pool: Any, count: int, known: int, shares: np.ndarray, x: np.ndarray,
     for c in range(known):
         mean += shares[c] * by_class[c]
     for j in range(count):
-        result[places[j]] += values[j] * shares[of[j]] * (by_class[of[j]] - mean)
+        result[places[j]] += weight * values[j] * shares[of[j]] * (by_class[of[j]] - mean)
 
 
 @kernel()
-def step_by_diagonal(pool: Any, m: int, count: int, known: int, label: int, ridge: float, kept: float) -> int:
+def step_by_diagonal(
+    pool: Any, m: int, count: int, known: int, label: int, weight: float, ridge: float, kept: float
+) -> int:
     """The same with the diagonal of the precision alone; return how many coordinates spoke, listed in ``chain[0]``.
 
     Only those that speak forget. The Newton step is one by the diagonal and all of the trial's own curvature, found by
@@ -200,13 +204,13 @@ def step_by_diagonal(pool: Any, m: int, count: int, known: int, label: int, ridg
             turned[place] = 0.0  # the mean rating, for now
     for j in range(count):
         place, share, value = places[j], shares[of[j]], values[j]
-        residual[place] += ((1.0 if of[j] == label else 0.0) - share) * value
+        residual[place] += weight * ((1.0 if of[j] == label else 0.0) - share) * value
         turned[place] += share * value
         squares[place] += share * value * value
     product = 0.0
     for a in range(size):
         place = active[a]
-        squares[place] = max(0.0, squares[place] - turned[place] * turned[place])
+        squares[place] = weight * max(0.0, squares[place] - turned[place] * turned[place])
         direction[place] = residual[place] / diagonal[place]
         product += residual[place] * direction[place]
     enough = SOLVED * product
@@ -215,7 +219,7 @@ def step_by_diagonal(pool: Any, m: int, count: int, known: int, label: int, ridg
             break
         for a in range(size):
             turned[active[a]] = diagonal[active[a]] * direction[active[a]]
-        curved(pool, count, known, shares, direction, turned)
+        curved(pool, count, known, weight, shares, direction, turned)
         square = 0.0
         for a in range(size):
             square += direction[active[a]] * turned[active[a]]
@@ -282,7 +286,7 @@ def sharpen(factor: float, scores: np.ndarray, own: np.ndarray, known: int, shar
 
 @kernel()
 def learn_sharpness(sharpness: np.ndarray, own: np.ndarray, known: int, label: int, sure: float) -> None:
-    """One step of a logit's factor; ``sure`` is how likely the label is no guess."""
+    """One step of a logit's factor; ``sure`` is how likely the label is no guess, times the weight of the trial."""
     factor, drawn = sharpness[FACTOR], (1.0 - SHARPNESS_KEPT) * SHARPNESS_PRIOR
     right = math.log(max(LEAST_SEEN, own[label]))
     total, mean, square = 0.0, 0.0, 0.0  # of P^s, relative to that of the label; of the logarithms less that of it

@@ -106,6 +106,7 @@ FIRST_SHARES = np.array([0.021, 0.43, 0.25, 0.298, 0.0, 0.001])
 MEMBERS = FIRST_SHARES.size
 RATE = 1e-3  # of the fixed share
 LEAST_PROBABILITY = 1e-9  # least probability by which a member is weighed
+LEAST_PRODUCT = 1e-90  # the same of a trial that counts many times
 OFTEN = 64  # coordinates up to which the precision is factorized at every trial; beyond, the more rarely the more
 FULL_PRECISION = 256  # coordinates up to which the precision is a full matrix, and voters are compared
 REFITTED = 0.1  # precision of the prior of the softmax that is refitted to all trials now and then
@@ -139,6 +140,7 @@ FIELDS = (
         "sharpness": Field((LOGITS, 2), [1.0, SHARPNESS_PRIOR], ""),  # factors and their precisions
         # workspace of one trial: its votes and scores, and its ratings as lists
         "row": Field(("voter",), merge="", dtype=np.int32, saved=False),
+        "amount": Field((1,), merge="", saved=False),  # its weight
         "given": Field(("rater", "class"), merge="", saved=False),
         "places": Field(("rating",), merge="", dtype=np.int32, saved=False),
         "of": Field(("rating",), merge="", dtype=np.int32, saved=False),
@@ -247,8 +249,11 @@ def predict(pool: Any, given: np.ndarray, known: int) -> None:
 
 
 @kernel()
-def weigh_members(pool: Any, label: int, known: int) -> None:
-    """Weigh the members by the probability that they gave to the label, and sharpen those of the logits."""
+def weigh_members(pool: Any, label: int, known: int, weight: float) -> None:
+    """Weigh the members by the probability that they gave to the label, and sharpen those of the logits.
+
+    A trial counts ``weight`` times.
+    """
     mixture, shares, total, count = pool.mixture, pool.shares, 0.0, 0
     for m in range(MEMBERS):
         if not working(pool, m):
@@ -256,13 +261,14 @@ def weigh_members(pool: Any, label: int, known: int) -> None:
         count += 1
         guesses = pool.guesses[m]
         guess = guesses[0] / (guesses[0] + guesses[1])
-        mixture[m] *= max(LEAST_PROBABILITY, (1.0 - guess) * shares[m, label] + guess / known)
+        likelihood = max(LEAST_PROBABILITY, (1.0 - guess) * shares[m, label] + guess / known)
+        mixture[m] *= likelihood if weight == 1.0 else max(LEAST_PRODUCT, likelihood**weight)
         total += mixture[m]
         sure = trust(shares[m, label], guess, known)
-        guesses[0] += 1.0 - sure
-        guesses[1] += sure
+        guesses[0] += weight * (1.0 - sure)
+        guesses[1] += weight * sure
         if m < LOGITS:
-            learn_sharpness(pool.sharpness[m], pool.own[m], known, label, sure)
+            learn_sharpness(pool.sharpness[m], pool.own[m], known, label, weight * sure)
     for m in range(MEMBERS):
         if working(pool, m):
             mixture[m] = (1.0 - RATE) * mixture[m] / total + RATE / count
@@ -275,7 +281,9 @@ def learn_diagonal(pool: Any, known: int, label: int) -> int:
     last = middle + pool.blocks[1]
     for m in range(LOGITS):
         if working(pool, m):
-            count = step_by_diagonal(pool, m, pool.ends[INFORMED[m]], known, label, RIDGE[m], MEMORIES[m])
+            count = step_by_diagonal(
+                pool, m, pool.ends[INFORMED[m]], known, label, pool.amount[0], RIDGE[m], MEMORIES[m]
+            )
             for a in range(count):
                 place = active[a]
                 if VOTERS <= place < last and seen[place] == 1:
@@ -284,7 +292,7 @@ def learn_diagonal(pool: Any, known: int, label: int) -> int:
 
 
 @kernel()
-def learn_matrices(pool: Any, known: int, label: int) -> None:
+def learn_matrices(pool: Any, known: int, label: int, weight: float) -> None:
     """One step of each logit by full matrices."""
     age, narrow, logits = pool.counts[AGE], pool.counts[NARROW], LOGITS if working(pool, AGREED) else AGREED
     wide = pool.weights.shape[1] if silence_varies(pool.silence) else narrow
@@ -293,11 +301,11 @@ def learn_matrices(pool: Any, known: int, label: int) -> None:
     for m in range(logits):
         if MEMORIES[m] < 1.0:
             forget(MEMORIES[m], RIDGE[m], pool.precision[m, : wide if INFORMED[m] else narrow])
-    curve_together(pool, known, logits, INFORMED)
+    curve_together(pool, known, logits, INFORMED, weight)
     for m in range(logits):
         size, drawn = wide if INFORMED[m] else narrow, (1.0 - MEMORIES[m]) * RIDGE[m]
         fresh = age % (1 + (size - 1) // OFTEN) == 0
-        step_by_matrix(pool, m, pool.ends[INFORMED[m]], label, drawn, size, fresh)
+        step_by_matrix(pool, m, pool.ends[INFORMED[m]], label, weight, drawn, size, fresh)
         weights, sums = pool.weights[m], pool.sums[m]
         sums[0] = sums[1] = 0.0
         for i in range(VOTERS, last):
@@ -346,19 +354,21 @@ def play_votes(
                 break
             known = label + 1
         if label < 0:
-            if learn and pool.habits.shape[1]:
+            if learn and trials.weights[t] > 0.0 and pool.habits.shape[1]:
                 note_row(pool, known)
                 if pool.numbers[ROWS] >= pool.numbers[DUE]:
                     return t + 1
             continue
         welcome(pool)
-        weigh_members(pool, label, known)
+        weight = trials.weights[t]
+        weigh_members(pool, label, known, weight)
         if pool.precision.shape[1]:
-            learn_matrices(pool, known, label)
+            learn_matrices(pool, known, label, weight)
         else:
+            pool.amount[0] = weight
             act(diagonal, pool, known, label)
         pool.counts[AGE] += 1
-        note_trial(pool, known, label)
+        note_trial(pool, known, label, weight)
         if note_silence(pool) and pool.counts[NARROW] < seen.size:
             pool.counts[AGE] = 0  # some factors become larger
         pool.counts[TRIALS] += 1
@@ -568,7 +578,7 @@ class RunningVotes(Running):
         return trials, own
 
     def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
-        self._fit(trials, k, bool(trials.labels.min(initial=0) < 0))
+        self._fit(trials, k, bool(((trials.labels < 0) & (trials.weights > 0.0)).any()))
         trials, own = self._refitted_on(trials, shape, k)
         _, given = self.refitted.play(own, trials, k)
         predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, k))

@@ -199,10 +199,8 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
 
     Notes
     -----
-    ``sample_weight`` in ``fit``: a sample is shown in proportion to its weight, so that only the ratios of weights
-    count; a pass shows as many samples as have a weight above 0, one of small weight only now and then. In
-    ``partial_fit`` a sample of weight w counts w times: the default pool scales its steps, other learners see it w
-    times, fractions by chance (`linmax.models.showings`).
+    ``sample_weight`` and ``class_weight`` scale the steps of the learner: a weight of 2 equals two separate rows up to
+    the learner's own nonlinearity. In ``fit`` only the ratios of weights count.
 
     References
     ----------
@@ -322,7 +320,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         classes : array, default=None
             In the first call: all classes there will be. By default classes join with their first label.
         sample_weight : array of shape (samples,), default=None
-            How much each sample counts, 1 by default (see `linmax.models.showings`); 0 leaves it out.
+            How much each sample counts, 1 by default: it scales the learner's step; 0 leaves it out.
         wrong : array of bool of shape (samples,), default=None
             Samples of which only a class that is not the label is known, the one in y. They are learned as another
             class, drawn with the model's own probabilities.

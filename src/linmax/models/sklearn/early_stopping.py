@@ -37,7 +37,6 @@ FEWEST_SAMPLES = 12  # below this, no sample is held out
 NOISE = 1.0  # standard errors by which the loss must fall
 FEW_PASSES = 5  # of a pool over few samples
 SUM_ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole number
-GOLDEN = 0.6180339887498949  # the fractional parts of its multiples are spread evenly
 
 
 # -- weights of samples -----------------------------------------------------------------------------------------------
@@ -77,7 +76,7 @@ def relative_weights(sample_weight: Any, class_weight: Any, X: Any, y: np.ndarra
 
 
 def repetitions(weights: np.ndarray, begin: float = 0.0) -> np.ndarray:
-    """Return how often each sample is shown: floor(W_t) - floor(W_{t-1}), W_t the sum of ``begin`` and weights up to t.
+    """Return how often each sample counts: floor(W_t) - floor(W_{t-1}), W_t the sum of ``begin`` and weights up to t.
 
     Examples
     --------
@@ -89,27 +88,14 @@ def repetitions(weights: np.ndarray, begin: float = 0.0) -> np.ndarray:
 
 
 class PassOrder:
-    """Order in which passes show samples, each on average as often as its weight says.
+    """Order in which passes show samples."""
 
-    Fractions of weights add up from another start in each pass, so that no sample is favored. Without ``repeats`` each
-    is shown once.
-    """
-
-    def __init__(
-        self, rows: np.ndarray, weights: np.ndarray, random: np.random.RandomState | None, repeats: bool = True
-    ) -> None:
-        self.rows, self.weights, self.random = rows, weights, random
-        self.equal = not repeats or bool((weights[rows] == 1.0).all())
-        self.begin = 0.5
+    def __init__(self, rows: np.ndarray, random: np.random.RandomState | None) -> None:
+        self.rows, self.random = rows, random
 
     def next(self) -> np.ndarray:
-        """Return the rows of the next pass, repeated by weight; without ``random`` in their own order."""
-        rows = self.rows if self.random is None else self.random.permutation(self.rows)
-        if self.equal:
-            return rows
-        repeated = np.repeat(rows, repetitions(self.weights[rows], self.begin))
-        self.begin = (self.begin + GOLDEN) % 1.0
-        return repeated if self.random is None else self.random.permutation(repeated)
+        """Return the rows of the next pass; without ``random`` in their own order."""
+        return self.rows if self.random is None else self.random.permutation(self.rows)
 
 
 @dataclass(frozen=True)
@@ -121,7 +107,7 @@ class Samples:
     weights: np.ndarray
     shuffle: bool
     random: np.random.RandomState
-    weighs: bool  # whether the learner takes weights, instead of samples repeated by weight
+    pooled: bool  # whether the learner is the pool for attributes
 
     @property
     def rows(self) -> np.ndarray:
@@ -130,8 +116,7 @@ class Samples:
 
     def order(self, rows: np.ndarray) -> PassOrder:
         """Return the order of passes over these rows."""
-        random = np.random.RandomState(self.random.randint(2**31)) if self.shuffle else None
-        return PassOrder(rows, self.weights, random, not self.weighs)
+        return PassOrder(rows, np.random.RandomState(self.random.randint(2**31)) if self.shuffle else None)
 
     def numbers(self, rows: np.ndarray, model: Model) -> np.ndarray:
         """Return the labels of these rows as class numbers of the model."""
@@ -140,9 +125,9 @@ class Samples:
 
     def play(self, model: Model, rows: np.ndarray, first: bool) -> tuple[bool, float]:
         """Show these rows; return whether anything was learned, and the share of mistakes before labels were seen."""
-        weights = self.weights[rows] if self.weighs else None
+        weights = self.weights[rows]
         trace = model.run(self.instances[rows], self.labels[rows], grow=True, first_pass=first, weights=weights)
-        return bool(trace.changed.any()), float(trace.mistakes[-1]) / len(rows)
+        return bool(trace.changed.any()), float(trace.wrong @ weights / weights.sum())
 
 
 # -- when to stop -----------------------------------------------------------------------------------------------------
@@ -240,7 +225,7 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
         The fitted model, which may be another one; its passes; and the loss at each check.
     """
     model.grow(model.layout, np.unique(samples.labels[samples.rows]).tolist())
-    pool = samples.weighs
+    pool = samples.pooled
     if pool and rule.early_stopping == "auto":
         rule = replace(rule, n_iter_no_change=1)
         if len(samples.rows) < FEW_SAMPLES:
@@ -299,7 +284,7 @@ def _pilots(model: Model, samples: Samples, rule: StoppingRule) -> list[Pilot]:
         if rule.early_stopping is True:
             raise ValueError(f"early_stopping=True needs {FEWEST_SAMPLES} samples or more, got {len(rows)}; try 'auto'")
         return []
-    if samples.weighs and rule.early_stopping is False:
+    if samples.pooled and rule.early_stopping is False:
         return []  # its probabilities need no held-out samples
     halves = len(rows) < FEW_SAMPLES and rule.early_stopping is not True
     share = max(rule.validation_fraction, 0.0 if rule.early_stopping is True else FEWEST_HELD_OUT / len(rows))
@@ -327,7 +312,7 @@ def _distinct(instances: Experts, model: Model) -> np.ndarray:
 
 def _losses(samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> np.ndarray:
     """Return the log losses of the held-out samples."""
-    if not samples.weighs:
+    if not samples.pooled:
         return fit_losses(*_held_out(samples, pilots, scores))
     rows, table = np.concatenate([pilot.held_out for pilot in pilots]), np.concatenate(scores)
     return -samples.weights[rows] * table[np.arange(len(rows)), samples.numbers(rows, pilots[0].model)]
@@ -336,7 +321,7 @@ def _losses(samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> 
 def _held_out(samples: Samples, pilots: list[Pilot], scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return scores and label numbers of all held-out samples, repeated by weight."""
     rows = np.concatenate([pilot.held_out for pilot in pilots])
-    order = PassOrder(np.arange(len(rows)), samples.weights[rows], None).next()
+    order = np.repeat(np.arange(len(rows)), repetitions(samples.weights[rows], 0.5))
     return np.concatenate(scores)[order], samples.numbers(rows, pilots[0].model)[order]
 
 

@@ -281,8 +281,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         classes : array, default=None
             In the first call: all classes there will be. By default classes join with their first label.
         sample_weight : array of shape (samples,), default=None
-            How much each sample counts, 1 by default: for the fusion (`linmax.models.showings`), and as the models' own
-            weights.
+            How much each sample counts, 1 by default: it scales the fusion's step, and is the models' own weight.
         wrong : array of bool of shape (samples,), default=None
             Samples of which only a class that is not the label is known, the one in y. The fusion learns another class,
             drawn with its own probabilities; the models learn from the other samples, which come first in the first

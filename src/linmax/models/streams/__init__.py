@@ -122,7 +122,7 @@ def stream(
         else it is recognized by the file's ending and content.
     label, weight, ignore, categorical, text, id
         Columns of a table, or keys of JSON lines: the label (if not given, the first of ``label target class y``, else
-        the last column), how much a row counts (see `linmax.models.showings`), those to leave out, those whose numbers
+        the last column), how much a row counts, those to leave out, those whose numbers
         are categories, those whose words are attributes, and one that becomes the ``tags`` of a batch.
     delimiter, header
         What separates the fields of a table, recognized if not given, and whether its first line names the columns;

@@ -19,14 +19,13 @@ import numpy as np
 from linmax.core.contract import Trials
 from linmax.data.arrays import Layout, no_trials, without
 from linmax.data.scaling import SCALINGS, Scaling
-from linmax.engine.engine import Engine, Settings
+from linmax.engine.engine import HEAVIEST, Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batch import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners.attributes.pool import PoolMember
 from linmax.learners.base import scales_attributes
 from linmax.models.model import Model
-from linmax.models.showings import heaviest
 from linmax.models.streams.budget import bytes_given, refuse_small, room_for
 from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
@@ -140,8 +139,8 @@ class StreamModel:
 
     @property
     def heaviest(self) -> float:
-        """The weight beyond which rows count no more (see `linmax.models.showings`)."""
-        return float("inf") if self._model is None else heaviest(self._model.engine)
+        """The weight beyond which rows count no more."""
+        return HEAVIEST
 
     @property
     def trials(self) -> int:
@@ -217,8 +216,7 @@ class StreamModel:
     def learn(self, batch: Batch) -> np.ndarray:
         """Predict each row, then learn from it; returns the predictions by name, None before a class is known.
 
-        Rows without a label, or of weight 0, are predicted only; one of weight w counts w times (see
-        `linmax.models.showings`).
+        Rows without a label, or of weight 0, are predicted only; other weights scale the step.
         """
         weights = weights_of(batch)
         codes = self.play(self.scaled(batch), batch.codes, weights)
