@@ -45,24 +45,23 @@ def run(arguments: argparse.Namespace) -> None:
         known = " or ".join(f"a {kind!r}" for kind in MERGEABLE)
         raise ValueError(f"{arguments.model[0]} holds a {kinds[0]!r}, which cannot be merged; {known} can")
     models = [load(path) for path in arguments.model]
-    if hasattr(models[0], "options"):
-        refuse_different(models, arguments.model)
+    refuse_different(models, arguments.model)
     merged = merge(models, shares, arguments.multiplicative)
     merged.save(arguments.out)
-    voters = getattr(merged, "voters_", None)
-    model = merged if voters is None else merged.model
+    model, kind = (merged.model, "voter") if kinds == ["vote fusion"] else (merged, "attribute")
+    columns = len(merged.voters_ if kind == "voter" else merged.attributes)
     figures = {
         "learner": str(model.learner),
         "models": len(models),
         "trials": model.trials,
         "updates": model.updates,
         "classes": len(model.classes),
-    } | ({"features": len(model.attributes)} if voters is None else {"voters": len(voters)})
-    columns = counted(len(model.attributes), "attribute") if voters is None else counted(len(voters), "voter")
+        "voters" if kind == "voter" else "features": columns,
+    }
     say(
         console(arguments),
         f"{figures['learner']} from {counted(len(models), 'model')}: {counted(model.trials, 'trial')}, "
-        f"{counted(len(model.classes), 'class', 'classes')}, {columns}; saved in {arguments.out}",
+        f"{counted(len(model.classes), 'class', 'classes')}, {counted(columns, kind)}; saved in {arguments.out}",
     )
     if arguments.json:
         outputs.write_json(figures, arguments.json)

@@ -178,31 +178,17 @@ class StreamFile(ModelFile):
         return [] if self.rows is None else [*self.rows.remarks(), *self.strangers.messages()]
 
     def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:
-        """Return counts, members and the largest weights of each class."""
+        """Return what `figures_of` returns; of a checkpoint, also how far it has come."""
         from linmax.models.streams import StreamModel
 
         description, arrays = files.read(self.path, self.kind)
-        figures: dict[str, Any] = {"kind": self.kind}
+        figures: dict[str, Any] = {}
         if self.kind == "stream checkpoint":
-            figures |= {name: description[name] for name in ("passes", "position", "settings")}
+            figures = {name: description[name] for name in ("passes", "position", "settings")}
             description = description["model"]
         model = StreamModel.from_state(description, arrays)
-        figures |= {
-            "learner": str(model.learner),
-            "scale": model.scaling.in_effect,
-            "trials": model.trials,
-            "updates": model.updates,
-            "features": model.features,
-            "classes": model.classes,
-        }
-        if model.model is not None:
-            figures |= {"decided": model.decided or None, "members": members_of(model.model)}
-        try:
-            weights = model.weights
-        except ValueError as error:  # a combination
-            return figures | {"weights": str(error)}
-        largest = _largest_weights(weights.arrays.attributes, model.attributes, model.classes, arguments)
-        return figures | {"thresholds": weights["thresholds"] or None, "weights": largest}
+        more = {"scale": model.scaling.in_effect, "features": model.features}
+        return {"kind": self.kind} | figures | figures_of(model, model.model) | more | weights_of(model, arguments)
 
 
 class CandidatesFile(ModelFile):
@@ -279,32 +265,12 @@ class CandidatesFile(ModelFile):
         return Answers(part.lines, None, ["" if answer is None else str(answer)], table, classes, sets)
 
     def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:
-        """Return counts, members and weights."""
+        """Return what `figures_of` returns, and weights."""
         from linmax.models.online import Learner
 
         learner = Learner.load(self.path)
-        figures = {
-            "kind": self.kind,
-            "learner": str(learner.learner),
-            "trials": learner.trials,
-            "mistakes": learner.mistakes,
-            "updates": learner.updates,
-            "pending": learner.pending,
-            "classes": [str(name) for name in learner.classes],
-        }
-        if learner.model is not None:
-            pool = learner.model.pool
-            figures |= {"decided": (pool and pool.decided()) or None, "members": members_of(learner.model)}
-        try:
-            weights = learner.weights
-        except ValueError as error:  # a combination
-            return figures | {"weights": str(error)}
-        parts = {part: {str(name): weight for name, weight in weights[part].items()} for part in WEIGHT_PARTS}
-        names, classes = list(map(str, weights["attributes"])), list(map(str, learner.classes))
-        table = np.array([list(row.values()) for row in weights["attributes"].values()]).reshape(
-            len(names), len(classes)
-        )
-        return figures | parts | {"weights": _largest_weights(table, names, classes, arguments)}
+        figures = {"kind": self.kind} | figures_of(learner, learner.model) | {"pending": learner.pending}
+        return figures | weights_of(learner, arguments)
 
 
 class FusionFile(ModelFile):
@@ -357,19 +323,11 @@ class FusionFile(ModelFile):
         fusion = VoteFusion.load(self.path)
         model = fusion.model
         beta, guess = model.calibration
-        return {
-            "kind": self.kind,
-            "learner": str(model.learner),
-            "trials": model.trials,
-            "mistakes": model.mistakes,
-            "classes": [str(name) for name in fusion.classes_.tolist()],
-            "by": side_names(fusion),
-            "normalizations": fusion.normalizations,
-            "members": members_of(model),
-            # before there is a reliability the calibration is chance
-            "calibration": {} if model.reliability is None else {"sharpness": beta, "guess rate": guess},
-            "report": fusion.report(),
-        }
+        # before there is a reliability the calibration is chance
+        calibration = {} if model.reliability is None else {"sharpness": beta, "guess rate": guess}
+        figures = {"kind": self.kind} | figures_of(model, model) | {"classes": list(map(str, fusion.classes_.tolist()))}
+        figures |= {"by": side_names(fusion), "normalizations": fusion.normalizations, "calibration": calibration}
+        return figures | {"report": fusion.report()}
 
     def _remark_new(self, predicted: Sequence[str], known: Sequence[str]) -> None:
         """Remark on answers that were never seen in learning."""
@@ -485,14 +443,30 @@ def decided_text(decided: Mapping[str, str | int | float]) -> str:
     return f"attributes are taken for {decided['attributes are']}, as {decided['decided by']} decided{why}"
 
 
-def _largest_weights(
-    table: np.ndarray, names: Sequence[str], classes: Sequence[str], arguments: argparse.Namespace
-) -> dict[str, dict[str, float]]:
-    """Return the attributes with the largest weights of each class that is wanted."""
-    chosen, found = listed(arguments.classes), {}
-    for place, name in enumerate(classes):
+def figures_of(given: Any, model: Model | None) -> dict[str, Any]:
+    """Return learner, counts, classes and members of any kind of model; ``model`` is the one under it."""
+    figures = {
+        "learner": str(given.learner),
+        "trials": given.trials,
+        "mistakes": given.mistakes,
+        "updates": given.updates,
+        "classes": list(map(str, given.classes)),
+    }
+    if model is None:
+        return figures
+    return figures | {"decided": (model.pool and model.pool.decided()) or None, "members": members_of(model)}
+
+
+def weights_of(model: StreamModel | Learner, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return weights of voters, raters and thresholds, and the attributes with the largest weights of each class."""
+    try:
+        weights = model.weights
+    except ValueError as error:  # a combination
+        return {"weights": str(error)}
+    parts = {part: {str(name): weight for name, weight in weights[part].items()} or None for part in WEIGHT_PARTS}
+    names, chosen, found = model.attributes, listed(arguments.classes), dict[str, dict[str, float]]()
+    for name, column in zip(map(str, model.classes), weights.arrays.attributes.T, strict=True):
         if not chosen or name in chosen:
-            weights = np.asarray(table[:, place], float)
-            order = np.argsort(-np.abs(weights), kind="stable")[: arguments.top]
-            found[name] = {names[i]: float(weights[i]) for i in order.tolist() if weights[i] != 0.0}
-    return found
+            order = np.argsort(-np.abs(column), kind="stable")[: arguments.top].tolist()
+            found[name] = {str(names[i]): float(column[i]) for i in order if column[i] != 0.0}
+    return parts | {"weights": found}
