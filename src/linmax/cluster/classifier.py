@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import Any, NamedTuple, Self
@@ -250,41 +250,34 @@ def in_type(names: np.ndarray, kind: np.dtype | None) -> np.ndarray:
 
 def predicted(part: Any, fitted: FittedModel) -> Any:
     """The classes of a partition."""
-    model, found = _model(fitted), [np.zeros(0, object)]
-    with _lock:  # a model numbers names while it reads
-        found += [model.predict(batch) for batch in _batches(model, part)]
-    classes = np.concatenate(found)
-    _refuse_other_rows(part, len(classes))
-    return _with_index(part, in_type(classes, fitted.kind), None)
+    return _with_index(part, in_type(_answers(part, fitted, StreamModel.predict), fitted.kind), None)
 
 
 def probabilities(part: Any, fitted: FittedModel) -> Any:
     """The probabilities of a partition."""
-    model = _model(fitted)
-    with _lock:
-        found = [model.predict_proba(batch) for batch in _batches(model, part)]
-    shares = np.concatenate([np.zeros((0, len(model.classes))), *found])[:, fitted.order]
-    _refuse_other_rows(part, len(shares))
-    classes = in_type(np.array(model.classes, dtype=object), fitted.kind)[fitted.order]
+    shares = _answers(part, fitted, StreamModel.predict_proba)[:, fitted.order]
+    classes = in_type(np.array(_model(fitted).classes, dtype=object), fitted.kind)[fitted.order]
     return _with_index(part, shares, classes)
+
+
+def _answers(part: Any, fitted: FittedModel, ask: Callable[..., np.ndarray]) -> np.ndarray:
+    """Ask for each row of a partition, which must have one answer."""
+    model = _model(fitted)
+    nothing = np.zeros(0, object) if ask is StreamModel.predict else np.zeros((0, len(model.classes)))
+    with _lock:  # a model numbers names while it reads
+        answers = np.concatenate([nothing, *(ask(model, batch) for batch in _batches(model, part))])
+    rows = part.shape[0] if hasattr(part, "shape") else len(part) if isinstance(part, (list, tuple)) else len(answers)
+    if rows != len(answers):
+        raise ValueError(f"{rows:,} lines are {len(answers):,} rows; leave out empty lines, and give one row in each")
+    return answers
 
 
 def _batches(model: StreamModel, part: Any) -> Any:
     if isinstance(part, (list, tuple)) and part and isinstance(part[0], (list, tuple, np.ndarray)):
         part = np.asarray(part)
-    rows = (part, [None] * part.shape[0]) if _is_matrix(part) else as_read(part)
+    matrix = isinstance(part, np.ndarray) or hasattr(part, "tocsr")
+    rows = (part, [None] * part.shape[0]) if matrix else as_read(part)
     return stream(rows, model=model, grow=False, prefetch=False, strict=True)
-
-
-def _refuse_other_rows(part: Any, answers: int) -> None:
-    """Each row must have an answer, in its place."""
-    rows = part.shape[0] if hasattr(part, "shape") else len(part) if isinstance(part, (list, tuple)) else answers
-    if rows != answers:
-        raise ValueError(f"{rows:,} lines are {answers:,} rows; leave out empty lines, and give one row in each")
-
-
-def _is_matrix(part: Any) -> bool:
-    return isinstance(part, np.ndarray) or hasattr(part, "tocsr")
 
 
 def _with_index(part: Any, found: np.ndarray, classes: np.ndarray | None) -> Any:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from linmax.cluster.connect import workers_of
-from linmax.cluster.differences import State
 from linmax.cluster.fit import refuse_custom_rules
 from linmax.data.experts import Experts
 from linmax.engine.notation import as_learners
-from linmax.models.model import Model
 from linmax.models.run import run
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of
@@ -106,50 +105,30 @@ def sweep(
     winnow(1.1) True
     """
     described = as_learners(learners)
-    given: list[Any] = described
     if workers_of(client).remote:
         for learner in described:
             refuse_custom_rules(learner)
-        given = [str(learner) for learner in described]
     in_memory = isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Experts)
-    tasks = [
-        delayed(run_one)(learner, data) if in_memory else delayed(read_one)(learner, scale, data, dict(reading or {}))
-        for learner in given
-    ]
+    call = delayed(run_one) if in_memory else delayed(partial(read_one, scale, dict(reading or {})))
     with nullcontext() if client is None else parallel_config("dask", n_jobs=-1, client=client):
-        results = Parallel()(tasks)
-    found: list[Any] = []
-    for learner, result in zip(described, results, strict=True):
-        if isinstance(result, Ran):
-            model = Model.from_state(*result.state)
-            model.learner = learner
-            found.append(Trace(model, result.predictions, result.wrong, result.changed, seen=data))
-        elif isinstance(result, str):
-            raise ValueError(f"{learner}: {result}")
-        else:
-            found.append(Swept(learner, StreamModel.from_state(*result[0]), result[1]))
-    return found
+        found: list[Any] = Parallel()(
+            [call(learner if client is None else str(learner), data) for learner in described]
+        )
+    for learner, one in zip(described, found, strict=True):
+        if isinstance(one, str):
+            raise ValueError(f"{learner}: {one}")
+    return [replace(trace, seen=data) for trace in found] if in_memory else found
 
 
-class Ran(NamedTuple):
-    """Result of `linmax.run` without compiled functions, whose addresses differ between processes."""
-
-    state: State
-    predictions: np.ndarray
-    wrong: np.ndarray
-    changed: np.ndarray
-
-
-def run_one(learner: Any, data: tuple[Experts, Any]) -> Ran | str:
-    """Run one learner over instances; returns a message if they are refused."""
+def run_one(learner: Any, data: tuple[Experts, Any]) -> Trace | str:
+    """Run one learner over instances, which stay here; returns a message if they are refused."""
     try:
-        trace = run(learner, *data)
+        return replace(run(learner, *data), seen=None)
     except (ValueError, TypeError, OverflowError) as error:
         return str(error)
-    return Ran(trace.model.state(), trace.predictions, trace.wrong, trace.changed)
 
 
-def read_one(learner: Any, scale: str, source: Any, reading: dict[str, Any]) -> tuple[State, np.ndarray] | str:
+def read_one(scale: str, reading: dict[str, Any], learner: Any, source: Any) -> Swept | str:
     """Run one learner over the rows that it reads itself; returns a message if they are refused."""
     try:
         model, wrong = StreamModel(learner, scale=scale), [np.zeros(0, bool)]
@@ -158,4 +137,4 @@ def read_one(learner: Any, scale: str, source: Any, reading: dict[str, Any]) -> 
             wrong.append((predicted != batch.codes)[batch.codes >= 0])
     except (ValueError, TypeError, OverflowError, FileNotFoundError) as error:
         return str(error)
-    return model.state(), np.concatenate(wrong)
+    return Swept(learner, model, np.concatenate(wrong))
