@@ -11,15 +11,31 @@ import json
 import re
 import string
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from linmax.data.names import NONE, missing, written
+from linmax.data.names import NONE, no_label, written
+from linmax.data.votes import Ballots
 
-__all__ = ["KEYS", "AnswerKey", "Key", "OpenAnswers", "json_key", "key_of", "math_key", "number_key", "text_key"]
+__all__ = [
+    "KEYS",
+    "AnswerKey",
+    "Key",
+    "OpenAnswers",
+    "are_open",
+    "json_key",
+    "key_of",
+    "math_key",
+    "number_key",
+    "text_key",
+]
+
+FEWEST_TRIALS = 20  # from which it shows whether answers are open
 
 AnswerKey: TypeAlias = Callable[[Any], Hashable]
 Key: TypeAlias = "str | AnswerKey | None"
@@ -198,93 +214,96 @@ def key_of(key: Key) -> AnswerKey:
 # -- candidates ---------------------------------------------------------------------------------------------------
 
 
-class OpenAnswers(NamedTuple):
+@dataclass(frozen=True)
+class OpenAnswers:
     """Trials whose candidates are the answers given in them.
 
-    ``codes`` (trials, voters) are places among the candidates of the trial, -1 for no answer, in the order of the
-    voters. ``labels`` are places too, -1 where there is no label yet, -2 for one that no voter gave.
-    ``candidates`` are the spellings of each candidate's first voter.
+    Attributes
+    ----------
+    given
+        The answers as the voters spelled them.
+    ballots
+        The same trials with places among the candidates of each trial, in the order of the voters that named them.
+    labels
+        Places too; -1 where there is no label yet, ``counts[t]`` for a label that no voter of trial t gave.
+    counts
+        Number of candidates of each trial.
     """
 
-    codes: np.ndarray
+    given: Ballots
+    ballots: Ballots
     labels: np.ndarray
-    candidates: list[list[Any]]
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Number of candidates of each trial."""
-        return np.array([len(names) for names in self.candidates], np.int32)
+    counts: np.ndarray
 
     @classmethod
-    def read(
-        cls, rows: Sequence[Sequence[Any]], labels: Sequence[Any] | None = None, key: Key = None, abstain: Any = ""
-    ) -> OpenAnswers:
-        """Number the answers of each row.
-
-        Parameters
-        ----------
-        rows
-            The answer of each voter; None, nan and ``abstain`` are none.
-        labels
-            The right answers, None where there is none yet.
-        key
-            A function, or the name of one, that gives the same for spellings of the same answer.
-        abstain
-            What stands for no answer; None if every text is one, the empty text included.
+    def read(cls, given: Ballots, labels: Sequence[Any] | np.ndarray | None = None, key: Key = None) -> OpenAnswers:
+        """Number the answers of each trial; answers of equal key are one candidate.
 
         Examples
         --------
-        >>> found = OpenAnswers.read([["1/2", "0.5", "3", None]], [".5"], key="number")
-        >>> found.codes.tolist(), found.labels.tolist(), found.candidates
-        ([[0, 0, 1, -1]], [0], [['1/2', '3']])
+        >>> from linmax.data.votes import read_ballots
+        >>> votes = read_ballots([["1/2", "0.5", "3", None], ["x", None, "y", "x"]])
+        >>> found = OpenAnswers.read(votes, [".5", "z"], "number")
+        >>> found.ballots.codes.tolist(), found.labels.tolist(), found.counts.tolist()
+        ([[0, 0, 1, -1], [0, -1, 1, 0]], [0, 2], [2, 2])
         """
-        keyed = _KeyCache(key_of(key))
-        codes = np.full((len(rows), len(rows[0]) if len(rows) else 0), NONE, np.int32)
-        places = np.full(len(rows), NONE, np.int32)
-        names: list[list[Any]] = []
+        keyed, ids = key_of(key), dict[Hashable, int]()
+
+        def number(answer: Any, place: Callable[[], str]) -> int:
+            return ids.setdefault(_checked_key(keyed, answer, place), len(ids))
+
+        numbers = [number(answer, lambda answer=answer: given.where(answer)) for answer in given.named]  # type: ignore[misc]
+        rows = np.append(np.array(numbers, np.int64), NONE)[given.codes].tolist()
+        codes, places, counts = [], np.full(len(rows), NONE, np.int32), np.zeros(len(rows), np.int32)
         for t, row in enumerate(rows):
-            numbers: dict[Hashable, int] = {}
-            spelled: list[Any] = []
-            for i, answer in enumerate(row):
-                if missing(answer) or answer is ... or (abstain is not None and answer == abstain):
-                    continue
-                code = numbers.setdefault(keyed(answer, t), len(spelled))
-                if code == len(spelled):
-                    spelled.append(answer)
-                codes[t, i] = code
-            names.append(spelled)
-            label = None if labels is None else labels[t]
-            if not missing(label):
-                places[t] = numbers.get(keyed(label, t), NONE - 1)
-        return cls(codes, places, names)
+            found: dict[int, int] = {NONE: NONE}
+            codes.append([found.setdefault(answer, len(found) - 1) for answer in row])
+            counts[t] = len(found) - 1
+            if labels is not None and not no_label(labels[t]):
+                label = number(labels[t], lambda t=t: f", the label of trial {t}")  # type: ignore[misc]
+                places[t] = found.get(label, counts[t])
+        local = np.array(codes, np.int32).reshape(given.codes.shape)
+        named = list(range(int(counts.max(initial=0))))
+        return cls(given, replace(given, codes=local, named=named), places, counts)
 
 
-class _KeyCache:
-    """Calls a key once for each distinct answer, and names the answer and its row where that fails."""
+def _checked_key(key: AnswerKey, answer: Any, place: Callable[[], str]) -> Hashable:
+    try:
+        value = key(answer)
+    except Exception as error:
+        raise ValueError(f"key failed for the answer {answer!r}{place()}: {type(error).__name__}: {error}") from error
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"key must return something hashable, got {value!r} for the answer {answer!r}{place()}"
+        ) from None
+    return value
 
-    def __init__(self, key: AnswerKey) -> None:
-        self.key = key
-        self.found: dict[Any, Hashable] = {}
 
-    def __call__(self, answer: Any, row: int) -> Hashable:
-        try:
-            if (kept := self.found.get((type(answer), answer))) is not None:
-                return kept
-            hashable = True
-        except TypeError:  # a list or a dict, which a key may take
-            hashable = False
-        try:
-            value = self.key(answer)
-        except Exception as error:
-            raise ValueError(
-                f"key failed for the answer {answer!r} in row {row}: {type(error).__name__}: {error}"
-            ) from error
-        try:
-            hash(value)
-        except TypeError:
-            raise TypeError(
-                f"key must return something hashable, got {value!r} for the answer {answer!r} in row {row}"
-            ) from None
-        if hashable:
-            self.found[type(answer), answer] = value
-        return value
+def are_open(given: Ballots, labels: Sequence[Any] | np.ndarray) -> bool:
+    """Return whether most of the later labelled trials bring an answer never seen before.
+
+    The answer must be the label, or be given by two voters, so that a column of ids does not count. With fewer than
+    `FEWEST_TRIALS` labelled trials the answer is no.
+
+    Examples
+    --------
+    >>> from linmax.data.votes import read_ballots
+    >>> are_open(read_ballots([[t, t] for t in range(40)]), range(40))
+    True
+    >>> are_open(read_ballots([[t, t % 3] for t in range(40)]), [t % 3 for t in range(40)])
+    False
+    """
+    labelled = [t for t, label in enumerate(labels) if not no_label(label)]
+    if given.scored or len(labelled) < FEWEST_TRIALS or 4 * len(given.named) < len(labelled):
+        return False
+    seen: set[Any] = set()
+    new = []
+    for t in labelled:
+        votes = Counter(given.named[code] for code in given.codes[t].tolist() if code >= 0)
+        answers = {answer for answer, count in votes.items() if count > 1} | {labels[t]}
+        new.append(not answers <= seen)
+        seen |= answers | votes.keys()
+    later = new[len(new) // 2 :]
+    return 2 * sum(later) > len(later)

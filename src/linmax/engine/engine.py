@@ -186,9 +186,12 @@ class Engine:
         """Fill the column ``known`` of trials that follow those learned, or are predicted each by itself.
 
         A class is known from its first label on: after the trial that brings it; where votes discover classes, from
-        its first vote on. Classes are numbered in the order in which they become known.
+        its first vote on. Classes are numbered in the order in which they become known. Candidates are the classes
+        voted for in a trial.
         """
         before = int(self.state.shape[KNOWN])
+        if self.settings.candidates:
+            return trials._replace(known=np.maximum(trials.known, trials.votes.max(axis=1, initial=-1) + 1))
         known = np.full(trials.size, before)
         if self.settings.by_votes and trials.votes.shape[1]:
             known = np.maximum(known, trials.votes.max(axis=1) + 1)
@@ -232,7 +235,8 @@ class Engine:
             told = int(labels[0] >= 0)
             one = self.top.play_one(self, trials)
             if one is not None:
-                shape[KNOWN] = max(int(trials.known[0]), int(labels[0]) + 1)
+                if not self.settings.candidates:
+                    shape[KNOWN] = max(int(trials.known[0]), int(labels[0]) + 1)
                 self.state.counts[0, TRIALS] += told
                 self.state.counts[0, UPDATES] += told
                 return Outcome(one[0], np.array([told], np.uint8), None, one[1] if scored else None)
@@ -251,7 +255,7 @@ class Engine:
                 end = min(size, begin + step)
                 part = cut(trials, begin, end) if step < size else trials
                 self._slice(part, begin, max(0, end - max(begin, size - scored)), outcome)
-        if size:
+        if size and not self.settings.candidates:
             shape[KNOWN] = max(int(trials.known[-1]), int(labels.max()) + 1)
         return outcome
 

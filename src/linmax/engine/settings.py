@@ -17,6 +17,7 @@ class Settings:
     update_on_tie: bool = True
     discover: bool = False
     by_votes: bool = False
+    candidates: bool = False  # the classes of a trial are those voted for in it
 
 
 def settings_of(tie: str, update_on_tie: bool, discover: bool | str) -> Settings:

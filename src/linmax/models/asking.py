@@ -331,7 +331,8 @@ class Fitter:
     @classmethod
     def like(cls, whole: Model) -> Self:
         """Return a fitter of models like this one."""
-        settings = Settings(whole.engine.settings.largest, whole.engine.settings.update_on_tie)
+        own = whole.engine.settings
+        settings = Settings(own.largest, own.update_on_tie, candidates=own.candidates)
         return cls(whole.learner, tuple(whole.classes), settings, bool(whole.layout.constant))
 
     def __call__(self, votes: np.ndarray, labels: np.ndarray) -> PanelFit:

@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import KNOWN, Trials
+from linmax.data.answers import Key, OpenAnswers, are_open
 from linmax.data.arrays import Layout, no_trials
 from linmax.data.experts import Experts, experts, experts_of
 from linmax.data.names import (
@@ -70,7 +71,7 @@ from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model, chosen, mask_of
 from linmax.models.report import Details, Explanation, Report, Side, StoredRows, Voter
 from linmax.util import files
-from linmax.util.checks import at_least, fraction, one_of
+from linmax.util.checks import at_least, fraction, one_of, warn
 from linmax.util.names import apart
 from linmax.util.progress import LateProgress
 
@@ -80,6 +81,8 @@ FUSION_KIND = "vote fusion"
 ROWS_TO_A_TICK = 5000  # learned between updates of the progress bar
 SEVERAL = (list, np.ndarray)  # types of several votes
 THRESHOLDS = "(thresholds)"
+OWN_KEY = "(function)"  # stands in files for a key that is a function
+NONE_PRIOR = 0.5, 9.5  # labelled trials, before the first, in which no voter, and in which some voter gave the label
 TOGETHER = "(together)"
 
 Parts = Iterable[Answering]
@@ -170,7 +173,7 @@ class RowReader:
         model, sides = state.model, state.sides
         self.classes, self.layout, self.values = model.classes, model.layout, sides.values
         self.labels, self.known = Names(model.classes), int(model.engine.state.shape[KNOWN])
-        self.named, self.scored = state.named, state.normalizer is not None
+        self.named, self.scored, self.open = state.named, state.normalizer is not None, state.open
         self.voters, self.count = Names(state.voters), len(state.voters)
         self.whole = model.layout.voters == (len(sides.columns) or self.count)  # voters may join that few learn from
         self.sides = {
@@ -198,7 +201,7 @@ class RowReader:
 
     def read(self, votes: Any) -> VoteBatch | None:
         """Return one plain row, or None for anything else."""
-        if self.scored or not self.whole:
+        if self.scored or self.open or not self.whole:
             return None
         if isinstance(votes, dict):
             several = not all(isinstance(column, SEVERAL) and len(column) == 1 for column in votes.values())
@@ -244,6 +247,7 @@ class FusionState:
     asking: Asking = field(default_factory=Asking)
     stored: StoredRivals = field(default_factory=StoredRivals)
     ids: IdWatch = field(default_factory=IdWatch)
+    unnamed: int | None = None  # labelled trials whose label no voter gave, where answers are open; else None
     _reader: RowReader | None = field(default=None, init=False)
 
     # -- files ----------------------------------------------------------------------------------------------------
@@ -265,6 +269,7 @@ class FusionState:
             "named": self.named,
             "voters": list(self.voters),
             "kinds": None if self.normalizer is None else list(self.normalizer.kinds),
+            "unnamed": self.unnamed,
             **self.sides.description,
             **described,
         }
@@ -285,6 +290,7 @@ class FusionState:
             Tally.restored(blocks["tally"]),
             Asking.restored(description, blocks),
             StoredRivals(KeptTrials.restored(blocks["stored"])),
+            unnamed=description["unnamed"],
         )
 
     def __reduce__(self) -> Any:
@@ -365,6 +371,16 @@ class FusionState:
         return self.later(Ballots(codes, named, self.voters if self.named else None, sides), abstain)
 
     # -- voters and their weights ---------------------------------------------------------------------------------
+
+    @property
+    def open(self) -> bool:
+        """Whether every trial has its own answers; classes are then places among these."""
+        return self.unnamed is not None
+
+    @property
+    def none_probability(self) -> float:
+        """Probability that no voter gives the right answer."""
+        return (NONE_PRIOR[0] + (self.unnamed or 0)) / (sum(NONE_PRIOR) + self.tally.trials)
 
     @property
     def classes(self) -> list[Any]:
@@ -469,8 +485,18 @@ class FusionState:
         self._count(batch, np.array([learned], np.int32), np.array([predicted == learned]), few=True)
         return True
 
+    def miss(self, batch: VoteBatch) -> None:
+        """Count trials whose label no voter gave: a mistake of all, from which nothing else is learned."""
+        assert self.unnamed is not None
+        self.unnamed += len(batch)
+        absent = np.full(len(batch), len(self.voters), np.int32)  # no candidate has this place
+        self.tally.add(np.zeros(len(batch), bool), batch.codes, absent, len(self.voters) + 1)
+
     def _advance_all(self, batch: VoteBatch, labels: Labels, weights: np.ndarray | None) -> None:
         """Let the model of all voters learn."""
+        if self.open and len(batch.names) > len(self.model.classes):
+            self.model.grow(self.model.layout, batch.names)
+            self.model.engine.know(len(batch.names))
         if batch.names is self.model.classes and labels[0] is batch.names:  # one row, of which all is known
             learned = labels[1]
             trials = self.instances(batch)._replace(labels=learned)
@@ -548,6 +574,11 @@ class FusionState:
         if few is None and batch.names is self.model.classes:
             yield np.arange(len(batch)), self.model, self.instances(batch)
             return
+        if self.open and len(batch.names) > len(self.model.classes):  # more answers than in any trial learned
+            guest = self.model.visited(self.model.layout, batch.names, ())
+            guest.engine.know(len(batch.names))
+            yield np.arange(len(batch)), guest, self.instances(batch, guest)
+            return
         size, strange = self.sides.stretch(), self._strange(batch)
         beyond = strange.any(axis=1)
         of_few = np.zeros(len(batch), bool) if few is None else few.asked(batch.asked) & ~beyond
@@ -590,7 +621,8 @@ class FusionState:
 
     def _table(self, parts: Parts, size: int, change: Callable[[Model, np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the scores of each trial for each of `classes`, changed by a function."""
-        classes = self.classes
+        parts = list(parts)
+        classes = list(range(max(len(model.classes) for _, model, _ in parts))) if self.open else self.classes
         table = np.zeros((size, len(classes)))
         for trials, model, instances in parts:
             columns = Names(model.classes).encode(classes)
@@ -621,7 +653,7 @@ class FusionState:
     def explain(self, batch: VoteBatch) -> Explanation:
         """Return which voters moved the decision on one trial, and by how much."""
         ((_, model, instances),) = self.parts_of(batch)
-        predictions, table = model.engine.judge(instances)
+        predictions, table = model.judge(instances) if self.open else model.engine.judge(instances)
         winner, scores, weights = int(predictions[0]), table[0].copy(), model.weights.arrays
         lead = scores[winner]
         scores[winner] = -np.inf
@@ -667,6 +699,11 @@ class FusionState:
     def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
         """Return how reliable the probabilities of these trials are."""
         table = self.probabilities(self.parts_of(batch), len(batch))
+        if self.open:  # the last column: that no voter is right
+            codes, k = labels.astype(np.int32), table.shape[1]
+            none = np.full((len(table), 1), self.none_probability)
+            named = codes <= batch.codes.max(axis=1, initial=-1)
+            return reliability(np.hstack([table * (1.0 - none), none]), np.where(named, codes, np.int32(k)))
         return reliability(table, Names(self.classes).encode_known(labels.tolist()))
 
     def stored_rows(self) -> StoredRows:
@@ -687,6 +724,19 @@ class FusionState:
                 table = model.judge(self.instances(part))[1]
                 shares[begin : begin + len(part)] = model.probabilities(table)
         return StoredRows(*names, votes, labels, places, kept["right"].astype(bool), shares, kept.dropped)
+
+    def spelled(self, opened: OpenAnswers) -> list[list[Any]]:
+        """Return the candidates of each trial, each as the voter of the largest weight spells it."""
+        codes, _ = opened.ballots.aligned(*self.joined(opened.ballots))
+        given, _ = opened.given.aligned(*self.joined(opened.given))
+        worth = np.zeros(codes.shape[1])
+        worth[: len(self.voters)] = self.worth()
+        order = np.argsort(-worth, kind="stable")
+        found = []
+        for places, answers, count in zip(codes[:, order], given[:, order], opened.counts.tolist(), strict=True):
+            first = [int((places == place).argmax()) for place in range(count)]
+            found.append([opened.given.named[answers[voter]] for voter in first])
+        return found
 
     def voter_lines(self, weights: Mapping[str, float]) -> tuple[Voter, ...]:
         """Return a line for each voter, the largest weight first, or the most accurate if there are no weights."""
@@ -733,6 +783,13 @@ class VoteFusion:
         Without ``classes``: from when on a class may be predicted. "votes": from the first vote for it on, or after its
         first label; also by `predict`, where a class was never met before (it has no column in `predict_proba`, whose
         rows then add up to less than 1). "labels": after its first label only (Mesterharm 2001, section 6.2).
+    answers
+        "closed": votes and labels name classes. "open": every trial has its own answers, which are its candidates; each
+        voter has one weight, whatever the answers, and nothing is learned about single answers. "auto" is open if a
+        ``key`` is given, or if most of the trials of the first call bring answers never seen before, with a warning.
+    key
+        For open answers: which spellings are one answer. A function of the answer, or "number", "text", "math" or
+        "json" (see `linmax.data.answers`). Without it only the same text and equal whole numbers are one.
     normalize
         For scores only: under which normalizations the learner gets each rater (see `linmax.normalization`).
     abstain
@@ -784,6 +841,8 @@ class VoteFusion:
         *,
         classes: Sequence[Any] | None = None,
         discover: str = "votes",
+        answers: str = "auto",
+        key: Key = None,
         normalize: str | Sequence[str] = "auto",
         abstain: Any = None,
         by: Any = None,
@@ -794,6 +853,8 @@ class VoteFusion:
         self.learner = learner
         self.classes = classes
         self.discover = discover
+        self.answers = answers
+        self.key = key
         self.normalize = normalize
         self.abstain = abstain
         self.by = by
@@ -889,31 +950,41 @@ class VoteFusion:
                     raise ValueError("sample_weight: all weights are 0; leave it out, or give some trial more")
                 return state
             ballots, labels, weights, denied = ballots[positive], labels[positive], weights[positive], denied[positive]
-        labels = _respelled(labels, () if state is None else state.model.classes)
+        opened, unnamed = self._opened(state, ballots, labels), np.zeros(len(ballots), bool)
+        if opened is None:
+            labels = _respelled(labels, () if state is None else state.model.classes)
+        else:
+            ballots, unnamed = opened.ballots, opened.labels == opened.counts
+            labels = label_array(
+                [None if place < 0 else place for place in np.where(unnamed, -1, opened.labels).tolist()]
+            )
+            unnamed &= ~denied
         distinct, inverse = distinct_labels(labels, gaps=True)
         right = [distinct[i] for i in np.unique(inverse[~denied]).tolist() if i >= 0]  # what is wrong may be no class
         known = [*(self.classes if self.classes is not None and state is None else ()), *right]
         ballots = ballots.matched(known if state is None else [*state.model.classes, *known], self.abstain)
-        if state is None and not ballots.scored and (inverse >= 0).sum() >= ROWS_OF_IDS:
+        if state is None and opened is None and not ballots.scored and (inverse >= 0).sum() >= ROWS_OF_IDS:
             warn_of_strangers(ballots.columns, ballots.shown, distinct)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
         unknown = [name for name in right if fixed is not None and name not in fixed]
         if unknown:
             t = int(np.flatnonzero(inverse == distinct.index(unknown[0]))[0])
             raise ValueError(f"y: {unknown[0]!r} at trial {t} is not among the classes {list(fixed or ())!r}; add it")
-        begun, state = state is not None, self._new_state(ballots, fixed) if state is None else state
+        begun = state is not None
+        state = self._new_state(ballots, fixed, opened is not None) if state is None else state
         voters, by_name = state.joined(ballots)
         held = read_sides(state.sides.names, ballots.sides)
         begins = state.sides.debuts(held)
         if state.sides.names:
             state.sides.joined(held, len(voters))  # refused as a whole, or not at all
         batch = state.batch(ballots, voters, by_name)
-        if len(ballots) < ROWS_OF_IDS and not ballots.scored and fixed is None:
+        if len(ballots) < ROWS_OF_IDS and not ballots.scored and fixed is None and opened is None:
             seen = {*state.model.classes, *silent_votes(self.abstain)}
             rows = [[batch.names[vote] if vote >= 0 else None for vote in row] for row in batch.codes.tolist()]
             state.ids.see_rows(state.tally.trials, rows, voters, labels.tolist(), seen)
         state.voters, numbers = voters, np.where(denied & (inverse >= 0), -2 - inverse, inverse)
-        edges = sorted({*begins, *range(0, len(ballots), ROWS_TO_A_TICK), len(ballots)})
+        unlearned = (np.flatnonzero(np.diff(unnamed)) + 1).tolist()
+        edges = sorted({*begins, *unlearned, *range(0, len(ballots), ROWS_TO_A_TICK), len(ballots)})
         with LateProgress("learning") as progress:
             for first, last in pairwise(edges):
                 here, part = slice(first, last), batch[first:last]
@@ -921,22 +992,55 @@ class VoteFusion:
                     values = [column[here] for column in held]
                     state.sides = state.sides.joined(values, len(voters))
                     part = replace(part, places=state.sides.places(values, len(part)))
-                state.advance(part, (distinct, numbers[here]), None if weights is None else weights[here])
+                if unnamed[first]:
+                    state.miss(part)
+                else:
+                    state.advance(part, (distinct, numbers[here]), None if weights is None else weights[here])
                 progress.tell("learning", last / len(ballots))
         if not begun and denied.any() and not state.model.trials:
             raise ValueError("nothing could be learned: wrong answers alone, and no other class; give classes=")
         return state
 
-    def _new_state(self, ballots: Ballots, fixed: tuple[Any, ...] | None) -> FusionState:
+    def _opened(
+        self, state: FusionState | None, ballots: Ballots, labels: Sequence[Any] | np.ndarray | None
+    ) -> OpenAnswers | None:
+        """Return the trials as places among their own answers, or None if answers are closed."""
+        one_of("answers", self.answers, ("auto", "open", "closed"))
+        is_open = self.answers == "open" if state is None else state.open
+        if state is None and self.answers == "auto" and self.classes is None:
+            is_open = self.key is not None or are_open(ballots, [] if labels is None else labels)
+            if is_open and self.key is None:
+                warn(
+                    "answers are taken as open, since most trials bring answers never seen before: each trial has "
+                    "its own candidates; pass answers='open' to confirm, or answers='closed' to fuse them as classes"
+                )
+        if not is_open:
+            if self.key is not None:
+                raise ValueError(f"key={self.key!r} is for open answers; pass answers='open', or remove key")
+            return None
+        if self.classes is not None:
+            raise ValueError("classes must not be given where answers are open; remove classes, or answers='open'")
+        if ballots.scored:
+            raise ValueError("open answers must be votes, got scores")
+        return OpenAnswers.read(ballots.without(silent_votes(self.abstain)), labels, self.key)
+
+    def _new_state(self, ballots: Ballots, fixed: tuple[Any, ...] | None, is_open: bool) -> FusionState:
         """Return the state for trials like these, before the first of them."""
         one_of("discover", self.discover, ("votes", "labels"))
-        settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None else False)
-        normalizer, constant = Normalizer(self.normalize) if ballots.scored else None, 1.0 if self.thresholds else 0.0
+        settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None and not is_open else False)
+        settings = replace(settings, discover=settings.discover or is_open, candidates=is_open)
+        normalizer = Normalizer(self.normalize) if ballots.scored else None
+        constant = 1.0 if self.thresholds and not is_open else 0.0
         raters = 0 if normalizer is None else ballots.count * len(normalizer.kinds)
         layout = Layout(0 if raters else ballots.count, raters, 0, 0, constant)
         model = Model(self.learner, layout, fixed or (), settings).follow()
+        if is_open and model.repeats:
+            raise ValueError(
+                f"{model.learner} repeats earlier trials, which had other answers; remove R and V, or use 'auto'"
+            )
         voters, sides = ballots.voters(None, False), Sides(tuple(map(str, side_columns(self.by))))
-        return FusionState(model, fixed, ballots.names is not None, voters, normalizer, sides)
+        unnamed = 0 if is_open else None
+        return FusionState(model, fixed, ballots.names is not None, voters, normalizer, sides, unnamed=unnamed)
 
     def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:
         """Return the classes if no more may join: those given, or for scores those of the first call."""
@@ -966,9 +1070,20 @@ class VoteFusion:
             raise NotFittedError("this VoteFusion is not fitted; call fit(votes, y) or partial_fit(votes, y) first")
         return state
 
+    def _open_trials(self, votes: Any) -> tuple[Parts, list[list[Any]]] | None:
+        """Return trials as the models take them, and the candidates of each; None where answers are closed."""
+        state = self._fitted
+        if not state.open:
+            return None
+        opened = self._opened(state, read_ballots(votes, side_columns(self.by)), None)
+        assert opened is not None
+        return list(state.parts_of(state.later(opened.ballots, None))), state.spelled(opened)
+
     def _parts(self, votes: Any) -> tuple[Parts, int]:
         """Return the trials as the models take them, and how many there are."""
         state = self._fitted
+        if state.open:
+            raise ValueError("answers are open, so there are no scores by class; use predict_proba or predict_set")
         batch = state.reader.read(votes) if self.abstain is None else None
         if batch is None:
             batch = state.later(read_ballots(votes, side_columns(self.by)), self.abstain)
@@ -1009,13 +1124,25 @@ class VoteFusion:
 
         With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
         """
-        state, (parts, size) = self._fitted, self._parts(votes)
+        state, opened = self._fitted, self._open_trials(votes)
+        if opened is not None:
+            return self._predict_open(*opened, reject)
+        parts, size = self._parts(votes)
         found = state.predict(parts, size)
         if reject is None:
             return found
         least, answers = 1.0 - fraction("reject", reject, 0.1), np.array(found, dtype=object)
         answers[state.probabilities(parts, size).max(axis=1) < least] = None
         return answers
+
+    def _predict_open(self, parts: Parts, names: list[list[Any]], reject: float | None) -> np.ndarray:
+        state, found = self._fitted, np.empty(len(names), dtype=object)
+        places = state.predict(parts, len(names)).tolist()
+        found[:] = [own[place] if own else None for own, place in zip(names, places, strict=True)]
+        if reject is not None and len(names):
+            best = state.probabilities(parts, len(names)).max(axis=1) * (1.0 - state.none_probability)
+            found[best < 1.0 - fraction("reject", reject, 0.1)] = None
+        return found
 
     def decision_function(self, votes: Any) -> np.ndarray:
         """Return the score of each class: (trials, classes); of two classes the second's less the first's.
@@ -1026,9 +1153,22 @@ class VoteFusion:
         scores = self._fitted.scores(*self._parts(votes))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict_proba(self, votes: Any) -> np.ndarray:
-        """Return the probability of each class: (trials, classes)."""
-        return self._fitted.probabilities(*self._parts(votes))
+    def predict_proba(self, votes: Any) -> Any:
+        """Return the probability of each class: (trials, classes).
+
+        Where answers are open, a list with a dict from each answer of the trial to its probability; None is the
+        probability that no voter is right.
+        """
+        state, opened = self._fitted, self._open_trials(votes)
+        if opened is None:
+            return state.probabilities(*self._parts(votes))
+        parts, names = opened
+        table = state.probabilities(parts, len(names)).tolist()
+        none = state.none_probability
+        return [
+            {name: share * (1.0 - none) for name, share in zip(own, row, strict=False)} | {None: none if own else 1.0}
+            for own, row in zip(names, table, strict=True)
+        ]
 
     def predict_set(self, votes: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
         """Return for each trial classes that contain the right one as often as ``coverage`` says, most probable first.
@@ -1048,7 +1188,14 @@ class VoteFusion:
         >>> bool(abs(covered - 0.9) < 0.04)
         True
         """
-        return self._fitted.sets(*self._parts(votes), coverage)
+        opened = self._open_trials(votes)
+        if opened is None:
+            return self._fitted.sets(*self._parts(votes), coverage)
+        parts, names = opened
+        sets = self._fitted.sets(parts, len(names), coverage)
+        return [
+            tuple(own[place] for place in found if place < len(own)) for found, own in zip(sets, names, strict=True)
+        ]
 
     def wants_label(self, instance: Any) -> bool:
         """Return whether the label of one trial is worth asking for: drawn by a selective learner, else True.
@@ -1068,8 +1215,17 @@ class VoteFusion:
         True
         """
         state = self._fitted
-        batch = state.later(state.one_row(instance, self.by), self.abstain)
+        batch, _ = self._one_trial(instance)
         return state.model.wants_label(state.model.engine.judge(state.instances(batch))[1])
+
+    def _one_trial(self, instance: Any) -> tuple[VoteBatch, list[Any]]:
+        """Return one trial, and its candidates where answers are open."""
+        state = self._fitted
+        ballots = state.one_row(instance, self.by)
+        opened = self._opened(state, ballots, None)
+        if opened is None:
+            return state.later(ballots, self.abstain), []
+        return state.later(opened.ballots, None), state.spelled(opened)[0]
 
     # -- asking fewer voters --------------------------------------------------------------------------------------
 
@@ -1126,7 +1282,11 @@ class VoteFusion:
         cast = {str(name): vote for name, vote in votes.items()} if isinstance(votes, Mapping) else votes
         asked, prices = asked_among(cast, state.voters, state.sides.names), read_costs(costs, state.voters)
         choice = Choice.read(tolerance, costs, state.voters) if tolerance > 0.0 and not state.sides.names else None
-        batch = state.question_of(votes, self.abstain)
+        opened = self._opened(state, read_ballots([cast], state.sides.names), None) if state.open and votes else None
+        if opened is not None:
+            codes = zip(opened.ballots.names or (), opened.ballots.codes[0].tolist(), strict=True)
+            votes = {**cast, **{name: None if place < 0 else place for name, place in codes}}
+        batch = state.question_of(votes, None if state.open else self.abstain)
         state.asking.choose(choice)
         codes, question = state._codes(batch)[0], partial(state.question, batch, asked)
         voter: str | None = Inquiry(state, codes, asked, question, tolerance, prices, explore, choice).next()
@@ -1194,10 +1354,15 @@ class VoteFusion:
         ('y', True)
         """
         state = self._fitted
-        batch = state.later(state.one_row(instance, self.by), self.abstain)
-        if len(state.model.classes) < 2:
-            raise ValueError(f"only the class {state.model.classes[0]!r} is known; there is nothing to explain")
-        return state.explain(batch)
+        batch, names = self._one_trial(instance)
+        if len(names if state.open else state.model.classes) < 2:
+            only = repr((names if state.open else state.model.classes)[0]) if names or not state.open else "no answer"
+            raise ValueError(f"only {only} can be the answer; there is nothing to explain")
+        found = state.explain(batch)
+        if not state.open:
+            return found
+        votes = {voter: None if place is None else names[place] for voter, place in found.votes.items()}
+        return replace(found, winner=names[found.winner], runner_up=names[found.runner_up], votes=votes)
 
     def report(self, votes: Any = None, y: Any = None, *, costs: Any = None) -> Report:
         """Compare the fusion with plurality, soft voting, the best voters and a logit.
@@ -1253,10 +1418,13 @@ class VoteFusion:
     def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
         """Return trials that are not learned, and their labels."""
         state = self._fitted
-        batch = state.later(read_ballots(votes, side_columns(self.by)), self.abstain)
-        labels = labels_given(y, len(batch))
+        ballots = read_ballots(votes, side_columns(self.by))
+        labels = labels_given(y, len(ballots))
         distinct_labels(labels)  # refuses what is no label
-        return batch, _respelled(labels, state.model.classes)
+        opened = self._opened(state, ballots, labels)
+        if opened is not None:
+            return state.later(opened.ballots, None), label_array(opened.labels.tolist())
+        return state.later(ballots, self.abstain), _respelled(labels, state.model.classes)
 
     def plot(self, path: Any = None) -> Any:
         """Draw the mistake curves of the fusion and its baselines; return the figure, saved when given a path.
@@ -1303,6 +1471,8 @@ class VoteFusion:
         state: FusionState | None = getattr(self, "_state", None)
         learned, arrays = (None, {}) if state is None else state.parts()
         parameters = {**self.get_params(), "learner": str(as_learner(self.learner))}
+        if self.key is not None and not isinstance(self.key, str):
+            parameters["key"] = OWN_KEY
         normalize, by, abstain = self.normalize, self.by, self.abstain
         if not isinstance(normalize, str):
             parameters["normalize"] = list(normalize)
@@ -1321,6 +1491,8 @@ class VoteFusion:
         several = isinstance(abstain, list)
         parameters["abstain"] = {files.named(label) for label in abstain} if several else files.named(abstain)
         fusion = cls(**parameters)
+        if fusion.key == OWN_KEY:
+            fusion.key = _lost_key
         if learned is not None:
             fusion._state = FusionState.restored(learned, arrays)
         return fusion
@@ -1366,6 +1538,10 @@ def _denied(y: Any, labels: np.ndarray, wrong: Any) -> np.ndarray:
     if bare is not None:
         raise ValueError(f"y: trial {bare} is marked wrong, but has no class: {labels[bare]!r}; give it, or unmark it")
     return mask
+
+
+def _lost_key(_: Any) -> Any:
+    raise ValueError("the key was a function, which files do not hold; call set_params(key=...) after loading")
 
 
 def _by_text(costs: Any) -> Any:

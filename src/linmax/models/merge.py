@@ -505,7 +505,15 @@ def union_of_fusions(everyone: Sequence[VoteFusion], count: int) -> Union:
         merged = copy(everyone[0])
         merged.__dict__.pop("_panel", None)
         merged._state = FusionState(
-            model, first.fixed, first.named, tuple(voters), first.normalizer, sides, tally, asking
+            model,
+            first.fixed,
+            first.named,
+            tuple(voters),
+            first.normalizer,
+            sides,
+            tally,
+            asking,
+            unnamed=sum(sign * (s.unnamed or 0) for s, sign in zip(states, signs, strict=True)) if first.open else None,
         )
         return merged
 
@@ -518,6 +526,8 @@ def refuse_other_kinds(states: Sequence[FusionState]) -> None:
     for state in states:
         if (state.normalizer is None) != (first.normalizer is None):
             raise ValueError("fusions of votes and fusions of scores cannot be merged; merge those of one kind")
+        if state.open != first.open:
+            raise ValueError("fusions of open and of closed answers cannot be merged; merge those of one kind")
         if state.named != first.named:
             raise ValueError("voters must be named in all fusions or in none; fit all of them with names")
         if (state.fixed is None) != (first.fixed is None) or set(state.fixed or ()) != set(first.fixed or ()):

@@ -170,6 +170,12 @@ class Model(Confidence):
         }
 
     @property
+    def repeats(self) -> bool:
+        """Whether the learner looks at earlier trials again."""
+        inside = (inner for node in self.engine.top.walk() for inner in node.engines)
+        return bool(self.engine.memory) or any(inner.memory for inner in inside)
+
+    @property
     def bounded(self) -> Any:
         """A rule that needs attributes in [-1, 1] and ratings that differ by at most 1, or None."""
         return next((rule for rule in self.engine.facing if rule.bounded), None)
@@ -346,6 +352,8 @@ class Model(Confidence):
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)
+            if self.engine.settings.candidates:
+                self._hide_unknown(cut(instances, late, len(places)), outcome.scores)
             if late:
                 known = pass_over(self.record, places[:late], known)
             keep_table(self.record, outcome.scores, places[late:], known)
@@ -354,8 +362,15 @@ class Model(Confidence):
     def judge(self, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores without learning; a class not yet known has the score -inf."""
         predictions, table = self.engine.judge(trials)
-        table[:, int(self.engine.state.shape[KNOWN]) :] = -np.inf
+        self._hide_unknown(trials, table)
         return predictions, table
+
+    def _hide_unknown(self, trials: Trials, table: np.ndarray) -> None:
+        """Give classes that are not known, or no candidates of a trial, the score -inf."""
+        table[:, int(self.engine.state.shape[KNOWN]) :] = -np.inf
+        if self.engine.settings.candidates:
+            known = self.engine.known_in(trials, False).known
+            table[np.arange(table.shape[1]) >= np.maximum(known, 1)[:, None]] = -np.inf
 
     @property
     def selects(self) -> bool:

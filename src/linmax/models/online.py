@@ -1686,7 +1686,7 @@ def choosing_model(model: Model) -> Model:
     """
     settings = Settings(model.engine.settings.largest, model.engine.settings.update_on_tie, discover=True)
     made = Model(model.learner, Layout(0, 0, 0, 0, 0.0), [], settings, Columns({}, {}, {})).follow()
-    if made.engine.memory or any(inner.memory for node in made.engine.top.walk() for inner in node.engines):
+    if made.repeats:
         raise ValueError(
             f"{model.learner} looks at earlier trials again, which had other candidates; leave R and V out, or use auto"
         )

@@ -1,0 +1,195 @@
+"""Open answers: every trial has its own candidates, and nothing is learned about single answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linmax
+from linmax.data.answers import KEYS
+
+SKILLS = [0.85, 0.8, 0.6, 0.5, 0.4, 0.3]
+
+
+def questions(count: int, seed: int = 0) -> tuple[list[list[Any]], list[str]]:
+    """Answers that no other question has; wrong ones are shared by about a third of the voters."""
+    rng = np.random.default_rng(seed)
+    rows, labels = [], []
+    for t in range(count):
+        truth = f"{t}.5"
+        wrong = [f"{t}.{digit}" for digit in (1, 2, 3)]
+        row: list[Any] = [truth if rng.random() < skill else str(rng.choice(wrong)) for skill in SKILLS]
+        if rng.random() < 0.2:
+            row[int(rng.integers(len(row)))] = None
+        rows.append(row)
+        labels.append(truth if rng.random() < 0.95 else "nobody")
+    return rows, labels
+
+
+def fitted(**options: Any) -> linmax.VoteFusion:
+    return linmax.VoteFusion(answers="open", **options).fit(*questions(200))
+
+
+def test_it_beats_plurality_and_never_sees_an_answer_again() -> None:
+    report = fitted().report()
+    assert report.online.trials == 200
+    assert report.online.accuracy["fusion"] > report.online.accuracy["plurality"] + 0.05
+    rows, labels = questions(200, seed=1)
+    test = fitted().report(rows, labels).test
+    assert test is not None
+    assert test.accuracy["fusion"] > test.accuracy["plurality"] + 0.05
+
+
+def test_probabilities_of_each_trial_add_up_to_one() -> None:
+    fusion = fitted()
+    rows, _ = questions(30, seed=2)
+    for row, shares, answer in zip(rows, fusion.predict_proba(rows), fusion.predict(rows), strict=True):
+        assert set(shares) == {*row, None}
+        assert sum(shares.values()) == pytest.approx(1.0)
+        assert answer == max((name for name in shares if name is not None), key=shares.__getitem__)
+    unnamed = sum(label not in row for row, label in zip(*questions(200), strict=True))
+    assert shares[None] == pytest.approx((0.5 + unnamed) / 210.0)
+
+
+def test_a_trial_without_answers_has_none() -> None:
+    fusion = fitted()
+    assert fusion.predict([[None] * 6]).tolist() == [None]
+    assert fusion.predict_proba([[None] * 6]) == [{None: 1.0}]
+
+
+def test_a_label_that_no_voter_gave_is_a_mistake_and_changes_no_weight() -> None:
+    fusion = fitted()
+    weights, trials = fusion.model.weights.arrays.voters, fusion.report().online
+    fusion.partial_fit([["p", "q", "p", "r", "q", "p"]], ["none of these"])
+    after = fusion.report().online
+    assert (after.trials, after.mistakes) == (trials.trials + 1, trials.mistakes + 1)
+    np.testing.assert_array_equal(fusion.model.weights.arrays.voters, weights)
+
+
+@pytest.mark.parametrize("learner", ["auto", "A-perceptron", "winnow(1.1)"])
+def test_cuts_and_files_change_nothing(learner: str, tmp_path: Path) -> None:
+    rows, labels = questions(60)
+    labels[7] = None  # type: ignore[call-overload]
+    whole = linmax.VoteFusion(learner, answers="open").fit(rows, labels)
+    parts = linmax.VoteFusion(learner, answers="open")
+    for t in range(60):
+        parts.partial_fit(rows[t : t + 1], labels[t : t + 1])
+        if t == 30:
+            parts.save(tmp_path / "fusion.linmax")
+            parts = linmax.VoteFusion.load(tmp_path / "fusion.linmax")
+    test = questions(20, seed=3)[0]
+    assert parts.predict_proba(test) == whole.predict_proba(test)
+    assert parts.report().online.to_dict() == whole.report().online.to_dict()
+
+
+def test_a_prediction_changes_nothing_and_may_have_more_candidates_than_any_trial() -> None:
+    fusion = linmax.VoteFusion(answers="open").fit([["x", "x", "y", "x", "y", "x"]] * 10, ["x"] * 10)
+    before = {name: array.copy() for name, array in fusion.state()[1].items()}
+    assert fusion.predict([list("abcdef")])[0] in "abcdef"
+    assert len(fusion.predict_proba([list("abcdef")])[0]) == 7
+    for name, array in fusion.state()[1].items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_a_key_decides_which_answers_are_the_same() -> None:
+    fusion = linmax.VoteFusion(key="number").fit([["0.50", "1/2", "3"], ["2", "2 m", "1"]] * 10, [".5", 2] * 10)
+    assert fusion.predict([[".5", "1/2", "7 apples"]])[0] in (".5", "1/2")
+    assert len(fusion.predict_proba([[".5", "1/2", "7 apples"]])[0]) == 3  # two answers, and none of them
+
+
+def test_the_heaviest_voter_spells_the_answer() -> None:
+    rows = [[f"{t}", f"{t}", f"{t + 1}"] for t in range(40)]
+    labels = [f"{t}" if t % 4 else f"{t + 1}" for t in range(40)]
+    rows = [[first if t % 8 else f"{t + 1}", second, third] for t, (first, second, third) in enumerate(rows)]
+    fusion = linmax.VoteFusion(key="number").fit(rows, labels)
+    assert fusion.predict([["1.0", "1.00", "9"]])[0] == "1.0"
+
+
+@pytest.mark.parametrize("key", [*KEYS, None])
+def test_open_answers_are_found_by_themselves(key: str | None) -> None:
+    with pytest.warns(UserWarning, match="taken as open"):
+        fusion = linmax.VoteFusion().fit(*questions(60))
+    assert isinstance(fusion.predict_proba(questions(1)[0])[0], dict)
+
+
+def test_closed_answers_stay_closed() -> None:
+    jury = linmax.jury_problem(trials=100)
+    fusion = linmax.VoteFusion().fit(jury.votes, jury.labels)
+    assert fusion.predict_proba({name: votes[:1] for name, votes in jury.votes.items()}).shape == (1, 10)
+
+
+def test_wrong_unlabelled_and_weighted_trials() -> None:
+    rows, labels = questions(50)
+    fusion = linmax.VoteFusion(answers="open").fit(rows, labels)
+    trials = fusion.report().online.trials
+    fusion.partial_fit(rows[:2], [None, None])
+    assert fusion.report().online.trials == trials
+    before = fusion.predict_proba([["a", "b", "b", "a", "a", "b"]])[0]["a"]
+    for _ in range(20):
+        fusion.partial_fit([["a", "b", "b", "a", "a", "b"]], ["a"], wrong=np.array([True]))
+    assert fusion.predict_proba([["a", "b", "b", "a", "a", "b"]])[0]["a"] < before
+    fusion.partial_fit(rows, labels, sample_weight=np.full(50, 2.0))
+
+
+def test_asking_explaining_and_sets() -> None:
+    fusion = fitted()
+    row = ["p", "p", "q", "q", "r", None]
+    explanation = fusion.explain(row)
+    assert explanation.winner == "p"
+    assert explanation.votes["4"] == "r"
+    assert "p" in fusion.predict_set([row])[0]
+    votes: dict[str, Any] = {}
+    while (voter := fusion.ask(votes, tolerance=0.05)) is not None:
+        votes[voter] = row[int(voter)]
+    assert 1 <= len(votes) <= 6
+    assert fusion.panel().enough().voters
+    assert fusion.predict([row], reject=1e-6).tolist() == [None]
+
+
+def test_voters_may_join_and_models_merge() -> None:
+    rows, labels = questions(80)
+    first = linmax.VoteFusion(answers="open").fit(rows[:40], labels[:40])
+    second = linmax.VoteFusion(answers="open").fit(rows[40:], labels[40:])
+    merged = linmax.merge([first, second])
+    assert merged.report().online.trials == 80
+    assert isinstance(merged.predict_proba(rows[:1])[0], dict)
+    first.partial_fit([[*row, label] for row, label in zip(rows[:5], labels[:5], strict=True)], labels[:5])
+    assert len(first.voters_) == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"answers": "some"}, "answers"),
+        ({"answers": "open", "key": "numbers"}, "key must be"),
+        ({"answers": "closed", "key": "number"}, "open answers"),
+        ({"answers": "open", "classes": ["x"]}, "classes must not be given"),
+        ({"answers": "open", "learner": "R-perceptron"}, "repeats earlier trials"),
+        ({"key": lambda answer: 1 // 0}, r"key failed for the answer '0.5' at trial 0.*ZeroDivisionError"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        linmax.VoteFusion(**options).fit([["0.5", "x"], ["x", "0.5"]], ["x", "x"])
+
+
+def test_a_key_that_is_not_hashable_names_the_answer_and_changes_nothing() -> None:
+    fusion = linmax.VoteFusion(answers="open", key=lambda answer: [answer] if answer == "bad" else answer)
+    fusion.fit([["x", "y"], ["x", "x"]], ["x", "x"])
+    before = fusion.predict_proba([["x", "y"]])
+    with pytest.raises(TypeError, match="hashable.*'bad' at trial 1, voter 1"):
+        fusion.partial_fit([["x", "y"], ["x", "bad"]], ["x", "x"])
+    assert fusion.predict_proba([["x", "y"]]) == before
+
+
+def test_a_key_that_is_a_function_is_given_again_after_loading(tmp_path: Path) -> None:
+    fusion = linmax.VoteFusion(key=str.lower).fit([["X", "x", "y"]] * 5, ["x"] * 5)
+    fusion.save(tmp_path / "fusion.linmax")
+    loaded = linmax.VoteFusion.load(tmp_path / "fusion.linmax")
+    with pytest.raises(ValueError, match="set_params"):
+        loaded.predict([["X", "x", "y"]])
+    loaded.set_params(key=str.lower)
+    assert loaded.predict_proba([["X", "x", "y"]]) == fusion.predict_proba([["X", "x", "y"]])
