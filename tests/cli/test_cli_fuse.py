@@ -123,3 +123,25 @@ def test_a_terminal_gets_colours_and_no_folded_rows(votes, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert "\x1b[36m" in shown
     assert "fusion, AR-winnow(1.1)" in shown
+
+
+def test_open_answers_from_a_table_to_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, model = tmp_path / "answers.csv", str(tmp_path / "open.linmax")
+    rows = [f"{t}.50,{t}.5,{t}.{t % 7},{t}.5" for t in range(60)]
+    table.write_text("\n".join(["ann,ben,cas,answer", *rows, "1,1,2,"]) + "\n")
+    assert main(["fuse", str(table), "--label", "answer", "--key", "number", "--model", model]) == 0
+    assert "open answers" in capsys.readouterr().out
+    assert main(["fuse", str(table), "--label", "answer", "--answers", "open"]) == 0
+    capsys.readouterr()
+    new = tmp_path / "new.csv"
+    new.write_text("ann,ben,cas\n9.50,9.5,8\n,,\n")
+    assert main(["predict", model, str(new), "--write", "probabilities", "--as", "jsonl", "--sets", "0.9"]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["predicted"] in ("9.50", "9.5")
+    assert set(first["probabilities"]) == {first["predicted"], "8", "(none of these)"}
+    assert sum(first["probabilities"].values()) == pytest.approx(1.0, abs=1e-4)
+    assert (second["predicted"], second["probabilities"]) == (None, {"(none of these)": 1.0})
+    assert main(["predict", model, str(new), "--write", "probabilities"]) == 2
+    assert "open answers" in capsys.readouterr().err
+    assert main(["fuse", str(table), "--label", "answer", "--answers", "closed", "--key", "number"]) == 2
+    assert "open" in capsys.readouterr().err

@@ -82,6 +82,8 @@ input:
 {REFUSAL_OPTIONS}
 learning:
 --learner L  what learns the weights (default: {LEARNER})
+--answers auto|open|closed=auto  open: each row has its own answers; closed: answers are classes; auto: by the data
+--key number|text|math|json  with open answers, which spellings are one answer
 --classes A,B  all classes, in order (default: the labels of the file, sorted)
 --start MODEL  continue with this fusion
 {SHUFFLE_OPTION}
@@ -247,7 +249,15 @@ def _new(arguments: argparse.Namespace, table: VoteTable | None = None) -> VoteF
     classes = cells_listed(arguments.classes) or None
     if table is not None:
         classes = table.classes if classes or table.scores is not None else None
-    return VoteFusion(arguments.learner or LEARNER, classes=classes, by=by, abstain=arguments.abstain)
+    answers = arguments.answers if table is None else "open" if table.open else "closed"
+    return VoteFusion(
+        arguments.learner or LEARNER,
+        classes=classes,
+        by=by,
+        abstain=arguments.abstain,
+        answers=answers,
+        key=arguments.key,
+    )
 
 
 def _check_outputs(arguments: argparse.Namespace) -> None:
@@ -332,9 +342,10 @@ def _headline(arguments: argparse.Namespace, table: VoteTable) -> str:
         silent = sum(column.count(None) / len(column) for column in table.voters.values())
     voter, votes = ("voter", "votes") if table.scores is None else ("rater", "scores")
     start = "" if arguments.start is None else f"; continuing {shown_name(arguments.start)}"
+    classes = "open answers" if table.open else counted(len(table.classes), "class", "classes")
     return (
         f"{shown_names(arguments.votes)}: {counted(len(table.labels), 'row')}{shuffled}, "
-        f"{counted(table.raters, voter)}{by}, {counted(len(table.classes), 'class', 'classes')}; "
+        f"{counted(table.raters, voter)}{by}, {classes}; "
         f"{100.0 * silent / table.raters:.1f} % of the {votes} abstain{start}"
     )
 
@@ -374,7 +385,7 @@ def _asked(
     from linmax.models.asking import TOLERANCE, simulate_asking
     from linmax.models.fusion import VoteFusion
 
-    options = {"classes": fusion.classes, "by": fusion.by}
+    options = {"classes": fusion.classes, "by": fusion.by, "answers": fusion.answers, "key": fusion.key}
     return simulate_asking(
         lambda: VoteFusion(arguments.learner or LEARNER, **options),
         table.rows(rows),

@@ -54,6 +54,9 @@ def open_model(path: str) -> ModelFile:
     return MODEL_FILES.get(kind, ModelFile)(path, kind)
 
 
+NONE_OF_THESE = "(none of these)"  # the event that no voter gives the right answer
+
+
 class ModelFile:
     """Any file that linmax saved, or the model of one. Kinds that predict have their own class."""
 
@@ -279,10 +282,15 @@ class FusionFile(ModelFile):
     model: VoteFusion
 
     def check(self, arguments: argparse.Namespace, wanted: OutputOptions, form: str) -> None:  # noqa: ARG002
-        """Load the fusion, which answers with everything."""
+        """Load the fusion, and refuse what does not go with open answers."""
         from linmax.models.fusion import VoteFusion
 
         self.model = VoteFusion.load(self.path)
+        self._single = self.model.is_open and wanted.what != "labels"
+        if self._single and (wanted.what == "scores" or form != "jsonl"):
+            raise ValueError(
+                f"{self.path} has open answers: each row has its own; pass --write probabilities --as jsonl, or --sets"
+            )
 
     def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
         """Read all tables as one; columns that are not voters are left out."""
@@ -292,7 +300,10 @@ class FusionFile(ModelFile):
         self.found += table.remarks
         labels = [None if label is None else str(label) for label in table.labels]
         self._name = table.name
-        yield RowPart(table.lines, labels, table.tags, table.rows(np.arange(len(table.lines))))
+        rows = np.arange(len(table.lines))
+        for part in rows[:, None] if self._single else [rows]:
+            tags = None if table.tags is None else [table.tags[row] for row in part]
+            yield RowPart([table.lines[row] for row in part], [labels[row] for row in part], tags, table.rows(part))
 
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers:
         """Return classes, and numbers or sets if wanted."""
@@ -308,7 +319,12 @@ class FusionFile(ModelFile):
             if wanted.coverage is not None:
                 sets = [list(map(str, found)) for found in fusion.predict_set(votes, wanted.coverage)]
         names = list(map(str, fusion.classes_.tolist()))
-        self._remark_new(predicted, names)
+        if fusion.is_open:
+            if isinstance(table, list):
+                names = [NONE_OF_THESE if name is None else str(name) for name in table[0]]
+                table = np.array([list(table[0].values())])
+        else:
+            self._remark_new(predicted, names)
         self._last = Answers(part.lines, part.tags, predicted, table, names, sets)
         return self._last
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from linmax.cli.options import cells_listed
 from linmax.cli.report import counted, nothing_read, shown_name, shown_names
+from linmax.data.answers import are_open
 from linmax.data.names import ROWS_OF_IDS, silent_votes, written
 from linmax.data.score_columns import rated_columns
+from linmax.data.votes import read_ballots
 from linmax.io.answers import Long
 from linmax.io.reader import ReadTable
 from linmax.models.fusion import VoteFusion, in_order
@@ -63,7 +65,10 @@ def votes_to_learn(arguments: argparse.Namespace, fusion: VoteFusion | None) -> 
                     f"--ask requires the votes of all voters, but {voter!r} was not asked in row {row}; remove --ask"
                 )
     table.replace(arguments.not_asked, ...)
-    _find_classes(arguments, table, fusion, read.objects)
+    if _has_open_answers(arguments, table, fusion):
+        table.open = True
+    else:
+        _find_classes(arguments, table, fusion, read.objects)
     table.silent |= set() if arguments.abstain is None else {arguments.abstain}
     return table
 
@@ -97,6 +102,8 @@ def votes_for(fusion: VoteFusion, arguments: argparse.Namespace, paths: Sequence
     absent = [voter for voter in fusion.voters_ if voter not in present]
     if absent:
         table.remarks.append(f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {some(absent)}")
+    if fusion.is_open:
+        return table
     classes = fusion.classes_.tolist()
     scored = rated_columns(name, raters) if raters and not voters else None
     if scored is not None:
@@ -179,6 +186,25 @@ def _in_type(classes: Sequence[str], labels: Sequence[Any]) -> list[Any]:
     return [known.get(name, name) for name in classes]
 
 
+def _has_open_answers(arguments: argparse.Namespace, table: VoteTable, fusion: VoteFusion | None) -> bool:
+    """Return whether every row has its own answers, as stated or by the data."""
+    if fusion is not None:
+        return fusion.is_open
+    if arguments.answers == "closed" and arguments.key is not None:
+        raise ValueError(f"--key {arguments.key} requires open answers; pass --answers open, or remove --key")
+    if arguments.answers != "auto":
+        return bool(arguments.answers == "open")
+    if arguments.classes or arguments.key is not None:
+        return arguments.key is not None
+    found = are_open(read_ballots(table.rows()), table.labels)
+    if found:
+        table.remarks.append(
+            "Most rows bring answers never seen before, so each row has its own candidates; --answers closed fuses "
+            "answers as classes."
+        )
+    return found
+
+
 def _find_classes(
     arguments: argparse.Namespace, table: VoteTable, fusion: VoteFusion | None, objects: Mapping[str, str]
 ) -> None:
@@ -203,7 +229,8 @@ def _find_classes(
         left = ",".join(dict.fromkeys([*cells_listed(arguments.ignore), *keys]))
         raise ValueError(
             f"{table.name}: {some(list(map(repr, strangers)))} {do} not vote for labels such as {classes[0]!r}; leave "
-            f"{them} out with --ignore {left}, or give a subject to --by"
+            f"{them} out with --ignore {left}, give a subject to --by, or pass --answers open if each row has its own "
+            "answers"
         )
     if not arguments.classes:
         strange = table.leave_out(known)

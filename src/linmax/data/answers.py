@@ -11,7 +11,6 @@ import json
 import re
 import string
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -284,26 +283,28 @@ def _checked_key(key: AnswerKey, answer: Any, place: Callable[[], str]) -> Hasha
 def are_open(given: Ballots, labels: Sequence[Any] | np.ndarray) -> bool:
     """Return whether most of the later labelled trials bring an answer never seen before.
 
-    The answer must be the label, or be given by two voters, so that a column of ids does not count. With fewer than
-    `FEWEST_TRIALS` labelled trials the answer is no.
+    A voter with another answer in every trial, none of them right, does not count: its column may hold ids. With fewer
+    than `FEWEST_TRIALS` labelled trials the answer is no.
 
     Examples
     --------
     >>> from linmax.data.votes import read_ballots
     >>> are_open(read_ballots([[t, t] for t in range(40)]), range(40))
     True
-    >>> are_open(read_ballots([[t, t % 3] for t in range(40)]), [t % 3 for t in range(40)])
+    >>> are_open(read_ballots([[f"row {t}", t % 3] for t in range(40)]), [t % 3 for t in range(40)])
     False
     """
     labelled = [t for t, label in enumerate(labels) if not no_label(label)]
     if given.scored or len(labelled) < FEWEST_TRIALS or 4 * len(given.named) < len(labelled):
         return False
-    seen: set[Any] = set()
-    new = []
-    for t in labelled:
-        votes = Counter(given.named[code] for code in given.codes[t].tolist() if code >= 0)
-        answers = {answer for answer, count in votes.items() if count > 1} | {labels[t]}
-        new.append(not answers <= seen)
-        seen |= answers | votes.keys()
+    place = {name: code for code, name in enumerate(given.named)}
+    right = np.array([place.get(labels[t], NONE - 1) for t in labelled])[:, None]
+    codes = given.codes[labelled]
+    voted = (codes >= 0).sum(axis=0)
+    distinct = np.array([len(np.unique(column[column >= 0])) for column in codes.T])
+    answers = codes[:, (distinct < voted) | (codes == right).any(axis=0)]
+    first = np.full(len(given.named) + 1, len(labelled))
+    np.minimum.at(first, answers, np.arange(len(labelled))[:, None])
+    new = ((first[answers] == np.arange(len(labelled))[:, None]) & (answers >= 0)).any(axis=1)
     later = new[len(new) // 2 :]
-    return 2 * sum(later) > len(later)
+    return bool(2 * later.sum() > len(later))

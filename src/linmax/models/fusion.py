@@ -683,6 +683,9 @@ class FusionState:
         k = len(self.model.classes)
         if held_out is None:
             comparison, further = self.tally.compare(self.voters), self.stored.online(k)
+            if self.unnamed:  # these rivals are not shown the trials whose label no voter gave: mistakes of theirs, too
+                named = 1.0 - self.unnamed / self.tally.trials
+                further = {name: replace(rival, accuracy=named * rival.accuracy) for name, rival in further.items()}
         else:
             batch, labels = held_out
             right, tally = self.predict(self.parts_of(batch), len(batch)) == labels, Tally(len(self.voters))
@@ -1091,8 +1094,16 @@ class VoteFusion:
 
     @property
     def classes_(self) -> np.ndarray:
-        """The classes, in the order of the columns of `decision_function` and `predict_proba`: as given, or sorted."""
-        return as_array(self._fitted.classes)
+        """The classes, in the order of the columns of `decision_function` and `predict_proba`: as given, or sorted.
+
+        None where answers are open.
+        """
+        return as_array([] if self.is_open else self._fitted.classes)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every trial has its own answers."""
+        return self._fitted.open
 
     @property
     def voters_(self) -> list[str]:

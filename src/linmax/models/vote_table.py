@@ -205,6 +205,7 @@ class VoteTable:
     classes: list[Any] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     silent: set[Any] = field(default_factory=set)  # votes that were taken for abstentions
+    open: bool = False  # whether every row has its own answers
     wrong: np.ndarray | None = None  # where the label is only known not to be the one given
     costs: dict[str, float] = field(default_factory=dict)  # mean cost and time of an answer, by voter
     seconds: dict[str, float] = field(default_factory=dict)
