@@ -242,7 +242,7 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
     asked = [{"candidates": c, "scores": s, "votes": v} for c, s, v, _ in given]
     assert main(["predict", model, str(objects)]) == 0
     assert capsys.readouterr().out.split() == [expected.predict(**one) for one in asked]
-    assert main(["predict", model, str(objects), "--write", "scores", "--as", "jsonl"]) == 0
+    assert main(["predict", model, str(objects), "--write", "scores", "--as", "jsonl", "--digits", "0"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["scores"] for row in found] == [expected.scores(**one) for one in asked]
     assert main(["predict", model, str(objects), "--write", "scores", "--top", "1", "--as", "jsonl"]) == 0

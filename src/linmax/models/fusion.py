@@ -1366,9 +1366,10 @@ class VoteFusion:
         """
         state = self._fitted
         batch, names = self._one_trial(instance)
-        if len(names if state.open else state.model.classes) < 2:
-            only = repr((names if state.open else state.model.classes)[0]) if names or not state.open else "no answer"
-            raise ValueError(f"only {only} can be the answer; there is nothing to explain")
+        if not state.open and len(state.model.classes) < 2:
+            raise ValueError(f"only the class {state.model.classes[0]!r} is known; there is nothing to explain")
+        if state.open and len(names) < 2:
+            raise ValueError(f"the voters gave {len(names)} different answers, and two are needed to explain")
         found = state.explain(batch)
         if not state.open:
             return found
