@@ -341,7 +341,7 @@ class Model(Confidence):
         known = int(self.engine.state.shape[KNOWN])
         if wrong >= known:
             return None
-        shares = self.own_probabilities(self.engine.judge(instance)[1][:, :known])[0].tolist()
+        shares = self.own_probabilities(self.judge(instance)[1][:, :known])[0].tolist()
         drawn = another(dict(enumerate(shares)), wrong, WRONG_STREAM, self.trials if trials is None else trials)
         return None if drawn is None else int(drawn)
 
@@ -353,7 +353,7 @@ class Model(Confidence):
         if outcome.scores is not None:
             late = len(places) - len(outcome.scores)
             if self.engine.settings.candidates:
-                self._hide_unknown(cut(instances, late, len(places)), outcome.scores)
+                self._hide_unknown(cut(trials, late, len(places)), outcome.scores)
             if late:
                 known = pass_over(self.record, places[:late], known)
             keep_table(self.record, outcome.scores, places[late:], known)
