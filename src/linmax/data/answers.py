@@ -11,6 +11,7 @@ import json
 import re
 import string
 import unicodedata
+import zlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -222,7 +223,8 @@ class OpenAnswers:
     given
         The answers as the voters spelled them.
     ballots
-        The same trials with places among the candidates of each trial, in the order of the voters that named them.
+        The same trials with places among the candidates of each trial. Their order is that of a checksum of their keys:
+        it depends neither on the order of the voters nor on the trial, so that a place says nothing about an answer.
     labels
         Places too; -1 where there is no label yet, ``counts[t]`` for a label that no voter of trial t gave.
     counts
@@ -252,12 +254,14 @@ class OpenAnswers:
             return ids.setdefault(_checked_key(keyed, answer, place), len(ids))
 
         numbers = [number(answer, lambda answer=answer: given.where(answer)) for answer in given.named]  # type: ignore[misc]
+        checksums = [zlib.crc32(repr(answer).encode()) for answer in ids]
         rows = np.append(np.array(numbers, np.int64), NONE)[given.codes].tolist()
         codes, places, counts = [], np.full(len(rows), NONE, np.int32), np.zeros(len(rows), np.int32)
         for t, row in enumerate(rows):
-            found: dict[int, int] = {NONE: NONE}
-            codes.append([found.setdefault(answer, len(found) - 1) for answer in row])
-            counts[t] = len(found) - 1
+            candidates = sorted({*row} - {NONE}, key=checksums.__getitem__)
+            found = {answer: place for place, answer in enumerate([*candidates, NONE])} | {NONE: NONE}
+            codes.append([found[answer] for answer in row])
+            counts[t] = len(candidates)
             if labels is not None and not no_label(labels[t]):
                 label = number(labels[t], lambda t=t: f", the label of trial {t}")  # type: ignore[misc]
                 places[t] = found.get(label, counts[t])

@@ -712,7 +712,8 @@ class FusionState:
     def stored_rows(self) -> StoredRows:
         """Return the latest trials, with their probabilities as of now; after a merge those stored for panels."""
         kept, model, shares = self.stored.kept, self.model, None
-        names = tuple(model.classes), tuple(self.sides.labels)
+        classes = [f"answer {place + 1}" for place in model.classes] if self.open else model.classes
+        names = tuple(classes), tuple(self.sides.labels)
         if not len(kept):
             votes, labels = self.recent.rows(len(self.voters))
             places, right = np.full((len(labels), len(self.sides.names)), -1), np.zeros(0, bool)
