@@ -10,7 +10,7 @@ speed    seconds a pass on 1 and 2 workers and on one core without a cluster, ov
 fixed    seconds of a pass that remain when the rows go to zero: 32 shards of two rows, 10 classes, 100,000 names.
 memory   peak memory of the workers over shards of growing size.
 
-Wall-clock time: run it on a machine that does nothing else. The load is printed beside the results.
+Wall-clock time: run it on a machine that does nothing else. The load is printed with the results.
 """
 
 from __future__ import annotations

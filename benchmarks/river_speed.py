@@ -1,4 +1,4 @@
-"""One instance at a time through River's interface: microseconds to predict and learn, beside River's own classifier.
+"""One instance at a time through River's interface: microseconds, compared with River.
 
     python benchmarks/river_speed.py [--json FILE]
 

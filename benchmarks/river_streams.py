@@ -1,4 +1,4 @@
-"""Progressive error on River's generators, beside River's trees, forests and logistic regression, as Markdown.
+"""Progressive error on River's generators, compared with River's trees, forests and logistic regression, as Markdown.
 
     python benchmarks/river_streams.py [--rows N]
 

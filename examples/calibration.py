@@ -1,9 +1,9 @@
 """
-Probabilities that mean what they say
-=====================================
+Calibrated probabilities
+========================
 
-When a fusion says 80 %, it should be right in 80 of 100 such cases. Probabilities are fitted to scores that were
-given before their labels were seen, so they are honest on new questions too.
+Answers with a probability of 80 % should be right in 80 of 100 cases. `VoteFusion` fits its probabilities to scores
+computed before their labels were seen, so they are calibrated on new questions too.
 """
 
 import matplotlib.pyplot as plt
@@ -48,13 +48,13 @@ for name, confidence in [("probability of the fusion", says), ("share of votes f
     error = np.sum(count * np.abs(said - held)) / count.sum()
     axes.plot(said, held, "o-", label=f"{name} (off by {error:.3f})")
     print(f"{name}: expected calibration error {error:.3f}")
-axes.set(xlabel="says", ylabel="is right", title="2,500 new questions")
+axes.set(xlabel="probability", ylabel="accuracy", title="2,500 new questions")
 axes.legend()
 plt.show()
 
 # %%
-# Where one answer is not sure enough, ask for a set that holds the right one as often as you say. Sets are small
-# where the models agree, and wide where they do not.
+# Where one answer is too uncertain, `predict_set` returns a set that contains the right one with a given probability.
+# Sets are small where the models agree.
 
 figure, (left, right_side) = plt.subplots(1, 2, figsize=(9, 3.6))
 wanted = [0.8, 0.85, 0.9, 0.95]
@@ -66,7 +66,7 @@ for coverage in wanted:
     print(f"sets for {coverage:.0%} hold the right answer in {covered[-1]:.3f}, {np.mean(sizes[-1]):.2f} answers each")
 left.plot([0.75, 1], [0.75, 1], color="grey", linewidth=1)
 left.plot(wanted, covered, "o-")
-left.set(xlabel="coverage asked for", ylabel="coverage found", title="coverage on new questions")
+left.set(xlabel="requested coverage", ylabel="observed coverage", title="coverage on new questions")
 right_side.hist(sizes[2], bins=np.arange(-0.5, 11), rwidth=0.8)
 right_side.set(xlabel="answers in a set", title="sets for 90 %")
 plt.show()

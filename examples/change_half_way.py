@@ -1,11 +1,11 @@
 """
-The jury changes half-way
-=========================
+A jury that changes half-way
+============================
 
-Models are replaced behind their names, prompts are edited, a provider has a bad week. Here the votes are handed out
-anew half-way: the best voter gets the answers of the worst, the second best those of the second worst, and so on.
-What was learned is then worse than useless. The pool for votes mixes memories of several lengths, and whichever was
-right *lately* leads.
+Models are replaced behind their names, prompts are edited, a provider has a bad week. Here the voters are permuted
+half-way: the best gets the answers of the worst, the second best those of the second worst, and so on. The old weights
+are then worse than none. The pool for votes mixes memories of several lengths and follows those that were right
+recently.
 """
 
 import matplotlib.pyplot as plt

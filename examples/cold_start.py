@@ -1,9 +1,9 @@
 """
-How many labels it takes
-========================
+Accuracy after few labels
+=========================
 
-With no labels at all, the best one can do is to count votes. A fusion that overfits its first labels is worse than
-that for a while; the default pool starts as plurality and moves away from it only as labels give it a reason.
+Without labels, plurality is the best rule. A fusion that overfits its first labels is worse than plurality at first.
+The default pool starts as plurality and departs from it as labels accumulate.
 """
 
 import matplotlib.pyplot as plt

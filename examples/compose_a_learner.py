@@ -2,8 +2,8 @@
 Compose a learner
 =================
 
-A technique takes a learner and gives a learner; write it as functions or as text, and look at what it did. Twenty
-voters name one of five classes; ten of them matter, some abstain, one label in twenty is wrong.
+A technique takes a learner and returns a learner, written as functions or as text. Twenty voters name one of five
+classes; ten of them are informative, some abstain, one label in twenty is wrong.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ votes = problem.votes.astype(object)
 votes[np.random.default_rng(0).random(votes.shape) < 0.1] = None  # None abstains
 instances = linmax.experts(votes=votes)
 
-# A technique takes a learner and gives a learner. The same in text: prefixes A (average), R (recycle), V (vote).
+# Two notations for the same learner; the prefixes of text are prefixes A (average), R (recycle), V (vote).
 composed = linmax.average(linmax.recycle("winnow(1.2)", s=200))
 print(f"composed: {composed}, and back from text: {linmax.parse('AR(s=200)-winnow(1.2)')}\n")
 
@@ -32,7 +32,7 @@ for member in trace.model.members:
     print(f"       {member.mistakes:4d} by {member.name}")
 
 # %%
-# The vote's weights: the first ten voters matter, and it has found them.
+# The weights of the vote: the first ten voters, the informative ones, have the largest.
 
 weights = trace.model.weights.arrays.voters
 figure, axes = plt.subplots(figsize=(8, 3))

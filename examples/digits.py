@@ -2,10 +2,9 @@
 Eight views of the digits
 =========================
 
-Eight models, each of which sees the digits in its own way, fused on-line by `FusionClassifier` and compared with
-voting and stacking. The images ship with scikit-learn. The models are fitted once, on a third of them; from the next
-third the fusion learns their weights image by image, predicting each before it sees the label; the last third is for
-the comparison.
+`FusionClassifier` fuses eight models of the digits, each with its own features, and is compared with voting and
+stacking. The images ship with scikit-learn. The models are fitted once, on a third of them. From the next third the
+fusion learns their weights online, predicting each image before its label. The last third is for the comparison.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ A stream that drifts
 ====================
 
 Ten attributes, two classes, and a boundary that jumps every 2,000 rows. Each row is predicted before it is learned.
-The pool for attributes fuses learners that track with learners that settle, and follows whichever does better.
+The pool for attributes fuses fast and slow learners, and follows those with the fewest recent mistakes.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-How few voters are enough
-=========================
+Ask fewer voters
+================
 
-Every model of a jury costs money and time. `panel` says, from the trials that were learned, whom to ask first and how
-often the first so many are right alone; `ask` goes on asking about one question only until more is not worth it.
+Every model of a jury costs money and time. `panel` orders the voters and estimates the accuracy of the first one, two,
+three, ... alone. `ask` queries one voter after the other and stops when another vote is unlikely to help.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ print(panel)
 print(f"enough: {', '.join(panel.enough().voters)}")
 
 # %%
-# On 500 new questions: everyone is asked; or one after the other, until more is not worth it.
+# On 500 new questions: ask all voters, or one after the other.
 
 new = {name: votes[2000:] for name, votes in jury.votes.items()}
 truth = jury.labels[2000:]
@@ -35,7 +35,7 @@ print(f"all {len(new)} models asked: {everyone:.3f} right")
 print(f"asked one by one: {asked:.3f} right with {calls / len(truth):.1f} calls a question")
 
 figure, axes = plt.subplots(figsize=(8, 4))
-axes.plot([len(line.voters) for line in panel], [line.accuracy for line in panel], "o-", label="the heaviest so many")
+axes.plot([len(line.voters) for line in panel], [line.accuracy for line in panel], "o-", label="the first m voters")
 axes.plot(calls / len(truth), asked, "s", markersize=9, label="asked one by one, new questions")
 axes.axhline(everyone, color="grey", linewidth=1, linestyle=":", label="all, new questions")
 axes.set(xlabel="models asked", title="accuracy")

@@ -1,10 +1,10 @@
 """
-Hybrid search: rank pages that were never seen
-==============================================
+Hybrid search: rank new pages
+=============================
 
-A query finds pages by words, by vectors and by links. Each of the three rates every page on a scale of its own, and
-the pages are others at every query, so there are no classes to learn. Give them as ``candidates``: each rater has one
-weight, whatever the pages, and a click teaches how far to trust it. Nobody has to make the scales comparable.
+A query finds pages by words, by vectors and by links. Each of the three rates every page on its own scale, and the
+pages differ from query to query, so there are no fixed classes. Pass them as ``candidates``: each rater has one
+weight for all pages, learned from clicks. The scales need not be comparable.
 """
 
 import matplotlib.pyplot as plt

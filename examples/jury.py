@@ -3,9 +3,9 @@ A jury of language models
 =========================
 
 Twelve models answer multiple-choice questions. Four are good, the others outvote them. `VoteFusion` predicts each
-answer before it sees the right one, and learns whom to trust.
+answer before it sees the right one, and learns a weight for each model.
 
-The answers are made up by `jury_problem`, which makes models fail together as real ones do. On the real answers of 29
+`jury_problem` generates the answers; its models fail together, as real ones do. On the real answers of 29
 models to MMLU-Pro plurality is right on 59 % of the questions, the best model on 70 %, the fusion on 73 %.
 """
 
@@ -20,8 +20,8 @@ report = fusion.report()
 print(report)
 
 # %%
-# Accuracy so far, trial by trial; no trial is judged by what it taught. `linmax.run` plays the same trials and keeps
-# what happened at each.
+# Accuracy so far, each trial predicted before its label. `linmax.run` plays the same trials and returns every
+# prediction.
 
 said = np.array(list(jury.votes.values()))
 letters = np.array(list("ABCDEFGHIJ"))
@@ -42,5 +42,5 @@ left.legend()
 weights = fusion.weights()
 names = sorted(weights, key=weights.get)
 right.barh(names, [weights[name] for name in names], color=["C1" if weights[name] < 0 else "C0" for name in names])
-right.set_title("what each model is worth")
+right.set_title("weight of each model")
 plt.show()

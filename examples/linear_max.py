@@ -2,10 +2,9 @@
 Linear-max in pictures
 ======================
 
-How a rule for two classes learns many. Each voter has one weight. A class has the sum of the weights of those who
-name it; the largest sum wins. After a mistake one looks at the right class and the wrong one that won: voters who
-named the first move up, voters who named the second move down. That is one step of the two-class rule on the
-difference z.
+How a rule for two classes learns many. Each voter has one weight. The score of a class is the sum of the weights of
+its voters; the highest score wins. After a mistake, voters of the right class move up and voters of the wrong one that
+won move down: one step of the two-class rule on the difference z.
 """
 
 import matplotlib.pyplot as plt
@@ -46,7 +45,7 @@ for (vote, score, step), (votes, label) in zip(rows, trials, strict=True):
     score.set_xlim(0, 2.7)
     if after == before:
         step.text(0, 1.5, "right: no step", ha="center", va="center")
-rows[0][0].set_title("weights, and whom each names")
+rows[0][0].set_title("weights and votes")
 rows[0][1].set_title("sum for each class")
 rows[0][2].set_title("step of the weights (log)")
 plt.show()

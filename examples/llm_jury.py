@@ -2,9 +2,8 @@
 From a log of answers to a decision
 ===================================
 
-Some language models answer the same questions, and a log keeps what each said, as JSON lines. Which of them should be
-called, in which order, and what does it cost? Nobody has time to check every answer, so some labels are missing, and of
-others only "that was wrong" is known.
+Language models answer the same questions, and a log records their answers as JSON lines. Which of them should be
+called, in which order, and at what cost? Some labels are missing, and for others only "that was wrong" is known.
 """
 
 import json
@@ -26,7 +25,7 @@ with log.open("w", encoding="utf-8") as file:
         file.write(json.dumps({"answers": said, "right": right}) + "\n")
 
 # %%
-# The first 700 questions were put to all. The fusion learns whom to trust, and says how few would have been enough.
+# All models answer the first 700 questions. The fusion learns their weights, and `panel` shows how few suffice.
 # (``linmax fuse answers.jsonl --label right --html jury.html`` does the same on the command line.)
 
 rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
@@ -37,7 +36,7 @@ print(fusion.panel())
 fusion.report().to_html(folder / "jury.html")  # for those who decide
 
 # %%
-# From now on models are called one by one, until asking more is not worth it. The user only says "right" or "wrong".
+# Then models are called one by one, and feedback is only "right" or "wrong".
 
 calls, hits = [], []
 for row in rest:
@@ -58,7 +57,7 @@ few, right = np.mean(calls), np.mean(hits)
 print(f"{few:.2f} calls a question of {len(names)}, right {right:.3f}; all, with labels: {everyone:.3f}")
 
 # %%
-# What a call more or less is worth.
+# Accuracy by number of calls.
 
 panel = fusion.panel()
 plt.plot(

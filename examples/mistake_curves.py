@@ -2,7 +2,7 @@
 Figure 5 in small
 =================
 
-Mistakes of ever better learners on the majority problem of Mesterharm and Hsu: twenty voters name one of five
+Mistakes of increasingly good learners on the majority problem of Mesterharm and Hsu: twenty voters name one of five
 classes, ten of them matter, one label in twenty is noise. A rule alone, its average, recycled, voted over, and the
 default learner of this package. `python -m linmax.experiments figure5` draws the figure itself.
 """

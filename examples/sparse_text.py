@@ -1,13 +1,13 @@
 """
-Sparse text, beside Vowpal Wabbit
-=================================
+Sparse text, compared with Vowpal Wabbit
+========================================
 
 Four thousand short documents of ten topics, as lines of Vowpal Wabbit's text. `linmax.stream` reads them; the default
-learner has nothing to tune. The same lines were given to Vowpal Wabbit 9.11.9 with each of three losses, once, by
+learner has no parameters to tune. The same lines were given to Vowpal Wabbit 9.11.9 with each of three losses, once, by
 
     vw --oaa 10 -b 22 --loss_function squared -d docs.vw -P 500
 
-and its progressive error is drawn beside. Both predict each line before they learn it, in one pass.
+and its progressive error is drawn for comparison. Both predict each line before they learn it, in one pass.
 """
 
 import matplotlib.pyplot as plt

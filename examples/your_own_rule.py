@@ -1,6 +1,6 @@
 """
-A rule of your own
-==================
+A custom rule
+=============
 
 Write a rule as a plain function and use it as if it were built in: alone, averaged, voted over, in a pool. It runs as
 fast as the others. The rule here is passive-aggressive learning (Crammer and others, 2006): if w.z < 1, take the

@@ -1,4 +1,4 @@
-"""The record of a model that was merged from several: how they fared together, and what each scored lately."""
+"""Record of a model that was merged from several: counts of all, and the latest scores of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["joined_records"]
 def joined_records(
     parts: Sequence[tuple[Record, np.ndarray | None]], k: int, trials: int, mistakes: int, followed: bool
 ) -> Record:
-    """Trials and mistakes of all; recent scores are the latest of each part, as many of each.
+    """Return the record with all trials and mistakes, and the latest scores, equally many of each part.
 
     Each part comes with the places of its classes among the k, or None if they are the same.
     """

@@ -202,8 +202,7 @@ class LinearThreshold:
         if pair is None:
             if len(distinct) != 2:
                 raise ValueError(
-                    f"labels must be two to tell negative from positive, got {distinct!r}; "
-                    "pass labels=(negative, positive)"
+                    f"labels must have two distinct values, got {distinct!r}; pass labels=(negative, positive)"
                 )
             pair = (distinct[0], distinct[1])
         for name in distinct:

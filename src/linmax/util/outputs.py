@@ -57,7 +57,7 @@ def check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
 def claimed(outputs: Sequence[str | None]) -> Iterator[None]:
     """Keep other processes from writing the same files meanwhile; the first to come has them.
 
-    A lock beside the file says so, which the system opens when the process ends, whatever happens to it.
+    A lock file next to it marks the claim; the system releases it when the process ends.
     """
     held: list[tuple[int, Path]] = []
     try:
