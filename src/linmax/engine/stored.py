@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.core.contract import State, Trials
 from linmax.techniques.node import overwrite
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine
@@ -30,7 +30,7 @@ def arrays_of(engine: Engine) -> dict[str, np.ndarray]:
 
 def take_over(engine: Engine, arrays: Mapping[str, np.ndarray], copied: bool) -> None:
     """See `Engine.restore`."""
-    parts = apart(arrays)
+    parts = by_part(arrays)
     state = parts.pop("state", {})
     if copied:
         overwrite(engine.state._asdict(), state, str(engine.learner))

@@ -16,7 +16,7 @@ from linmax.data.arrays import Layout, cut, no_trials
 from linmax.learners.attributes.pool import RunningPool, kind_of, slots
 from linmax.learners.base import Description, Mixture, Placement, Running, WeightForm, silent
 from linmax.learners.votes.pool import RunningVotes
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 __all__ = ["AutomaticPool", "RunningAuto"]
 
@@ -68,7 +68,7 @@ class RunningAuto(Running):
         return {"columns": self.columns} | inner
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        saved = apart(arrays)
+        saved = by_part(arrays)
         self.columns = saved[""]["columns"].copy()
         if "attributes" in saved:
             self.attributes = self.attributes or RunningPool(self.attribute_kind)

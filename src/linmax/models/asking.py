@@ -37,7 +37,7 @@ from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model
 from linmax.util.checks import finite
 from linmax.util.draws import drawn
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 __all__ = [
     "EXPLORE",
@@ -222,7 +222,7 @@ class Recent:
     @classmethod
     def restored(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Restore from `arrays`."""
-        recent, blocks = cls(), apart(arrays)
+        recent, blocks = cls(), by_part(arrays)
         for name, array in blocks.get("", {}).items():
             setattr(recent, name, array.copy())
         if "kept" in blocks:
@@ -760,7 +760,7 @@ class Few:
     @classmethod
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Few:
         """Restore from `state`."""
-        blocks = apart(arrays)
+        blocks = by_part(arrays)
         models = [Model.from_state(header, blocks[str(step)]) for step, header in enumerate(description["models"])]
         return cls(**deepcopy({**description, "models": []}) | {"models": models, "levels": arrays["levels"].copy()})
 

@@ -72,7 +72,7 @@ from linmax.models.model import Model, chosen, mask_of
 from linmax.models.report import Details, Explanation, Report, Side, StoredRows, Voter
 from linmax.util import files
 from linmax.util.checks import at_least, fraction, one_of, warn
-from linmax.util.names import apart
+from linmax.util.names import by_part
 from linmax.util.progress import LateProgress
 
 __all__ = ["FUSION_KIND", "FusionState", "VoteBatch", "VoteFusion", "side_columns"]
@@ -279,7 +279,7 @@ class FusionState:
     @classmethod
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> FusionState:
         """Return the state that `parts` described."""
-        description, blocks, kinds = _with_labels(description, files.named), apart(arrays), description["kinds"]
+        description, blocks, kinds = _with_labels(description, files.named), by_part(arrays), description["kinds"]
         return cls(
             Model.from_state(description["model"], blocks["model"]),
             None if description["fixed"] is None else tuple(description["fixed"]),
@@ -1000,7 +1000,7 @@ class VoteFusion:
                     state.miss(part)
                 else:
                     state.advance(part, (distinct, numbers[here]), None if weights is None else weights[here])
-                progress.tell("learning", last / len(ballots))
+                progress.update("learning", last / len(ballots))
         if not begun and denied.any() and not state.model.trials:
             raise ValueError("nothing could be learned: wrong answers alone, and no other class; give classes=")
         return state

@@ -56,7 +56,7 @@ from linmax.techniques.selecting import Selecting
 from linmax.techniques.voting import Voted
 from linmax.util import files
 from linmax.util.draws import another
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 __all__ = ["Member", "Model", "chosen", "mask_of", "refuse_others"]
 
@@ -640,7 +640,7 @@ class Model(Confidence):
 
         Of arrays that are not copied comes a model that can be looked at and merged, but must not learn.
         """
-        parts = apart(arrays)
+        parts = by_part(arrays)
         voters, raters, dense, sparse, constant, names = header["layout"]
         layout = Layout(voters, raters, dense, sparse, constant, tuple(names))
         settings = Settings(*header["settings"])

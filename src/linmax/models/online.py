@@ -44,7 +44,7 @@ from linmax.models.model import Model, chosen
 from linmax.models.weights import Columns, Weights
 from linmax.util import files
 from linmax.util.checks import at_least, boolean, fraction, one_of, whole
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 __all__ = ["KIND", "Learner"]
 
@@ -1569,7 +1569,7 @@ class Learner:
     def _restore_asking(self, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Keep what `_asking_state` gave."""
         self._heard = []
-        self._asking = Asking.restored(description.get("asking", {}), apart(apart(arrays).get("asking", {})))
+        self._asking = Asking.restored(description.get("asking", {}), by_part(by_part(arrays).get("asking", {})))
 
     @property
     def asking(self) -> Asking:

@@ -236,10 +236,10 @@ def certify(
     """
     described = _described(learner)
     with LateProgress("certify") as progress:
-        rows, names = rows_of(instances, labels, progress.tell)
+        rows, names = rows_of(instances, labels, progress.update)
         found = _certify(rows, described, whole("most_rows", most_rows, 1), seed, progress)
         rule = as_learner(f"{described}({found.alpha!r})") if isinstance(described, str) else described
-        progress.tell("running the learner")
+        progress.update("running the learner")
         many = isinstance(instances, Experts)
         trace = run(rule, instances, names) if many else LinearThreshold(rule).run(instances, names)
     if not found.expected:
@@ -372,7 +372,7 @@ def _candidates(
         for stage, u in enumerate(search(each, sample, weight)):
             candidates.append(u)
             if progress is not None:
-                progress.tell("searching for the comparator", stage / len(SOFTNESS))
+                progress.update("searching for the comparator", stage / len(SOFTNESS))
     return candidates, separable
 
 
@@ -609,7 +609,7 @@ def multiclass_margin(attributes: Any, labels: Sequence[Any]) -> MulticlassMargi
     """
     instances = experts(attributes=attributes, thresholds=False)
     with LateProgress("margin") as progress:
-        rows, _ = rows_of(instances, labels, progress.tell)
+        rows, _ = rows_of(instances, labels, progress.update)
     u, margin = widest_margin(rows.matrix, rows.owners, order=2.0)
     classes = distinct_labels(label_array(labels))[0]
     gamma, radius = max(0.0, margin) / math.sqrt(2.0), instances.radius

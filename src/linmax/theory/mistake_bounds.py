@@ -135,7 +135,7 @@ def bound_so_far(
     True
     """
     with LateProgress("bound") as progress:
-        rows, _ = rows_of(instances, labels, progress.tell)
+        rows, _ = rows_of(instances, labels, progress.update)
     bound = bound_of(as_learner(learner), rows)
     rows = bound.of_rule.rows
     weights = bound.of_rule.unit(comparator(u, rows))

@@ -1,7 +1,7 @@
-"""Arrays under names such as "part.name": how the states of the parts of a model are kept together.
+"""Arrays under names such as "part.name", by which a model stores the states of its parts together.
 
-Whoever takes over a state copies its arrays, since they may be those of a model at work. Arrays that were just read
-from a file are `Handed` over instead, so that there is never a second copy of all of them.
+A model that takes over a state copies the arrays, since they may belong to a model at work. Arrays that were just read
+from a file are `Handed` over instead, so that memory never holds them twice.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from collections.abc import Mapping
 
 import numpy as np
 
-__all__ = ["Handed", "apart", "handed_over", "taken"]
+__all__ = ["Handed", "by_part", "handed_over", "taken"]
 
 
 class Handed(dict[str, np.ndarray]):
-    """Arrays that nobody else needs: whoever uses one takes it out."""
+    """Arrays without another user: `taken` removes each one."""
 
 
 def handed_over(arrays: dict[str, np.ndarray]) -> Handed:
-    """The arrays of a dict, which is empty then."""
+    """Move the arrays of a dict to `Handed`."""
     found = Handed(arrays)
     arrays.clear()
     return found
 
 
 def taken(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
-    """An array to keep: itself if it is handed over, else a copy."""
+    """Return an array to store: itself if it is handed over, else a copy."""
     return arrays.pop(name) if isinstance(arrays, Handed) else arrays[name].copy()
 
 
-def apart(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
-    """Arrays named "part.name", by part; those with a plain name are the part "". Those handed over are so again.
+def by_part(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """Group arrays named "part.name" by part; plain names belong to the part "". Arrays that are handed over stay so.
 
     Examples
     --------
-    >>> apart({"a.x": np.zeros(1), "a.y.z": np.zeros(2), "b": np.zeros(3)}).keys()
+    >>> by_part({"a.x": np.zeros(1), "a.y.z": np.zeros(2), "b": np.zeros(3)}).keys()
     dict_keys(['a', ''])
     """
     parts: dict[str, dict[str, np.ndarray]] = {}

@@ -23,7 +23,7 @@ class LateProgress:
     def __enter__(self) -> LateProgress:
         return self
 
-    def tell(self, doing: str, share: float | None = None) -> None:
+    def update(self, doing: str, share: float | None = None) -> None:
         if self.bar is None:
             if time.monotonic() - self.begun < self.SECONDS or not sys.stderr.isatty():
                 return

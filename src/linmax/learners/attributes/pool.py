@@ -54,7 +54,7 @@ from linmax.learners.attributes.warm_up import (
 from linmax.learners.attributes.words import LINEAR, ROOM, SparseMembers
 from linmax.learners.base import Description, Mixture, Running, WeightForm, silent
 from linmax.learners.recent_label import RecentLabels
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 if TYPE_CHECKING:
     from linmax.learners.attributes.member import Group
@@ -270,7 +270,7 @@ class RunningPool(Running):
         return found
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        saved = apart(arrays)
+        saved = by_part(arrays)
         self._begin()
         names = sorted(set(saved) - set(self.states) - {""})
         for place in saved[""]["order"].tolist():

@@ -89,7 +89,7 @@ from linmax.learners.votes.logits import (
     step_by_matrix,
 )
 from linmax.util.blas import one_blas_thread
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 __all__ = ["FULL_PRECISION", "LOGITS", "RATE", "RunningVotes", "VotesPool", "play_votes"]
 
@@ -505,7 +505,7 @@ class RunningVotes(Running):
         return super().arrays | {f"refitted.{name}": array for name, array in self.refitted.arrays.items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        parts = apart(arrays)
+        parts = by_part(arrays)
         super().restore(parts[""])
         self.refitted.restore(parts["refitted"])
         self.grow(**self._sizes(Blocks(*self.blocks.tolist()), self.labelled.size, self.compares))

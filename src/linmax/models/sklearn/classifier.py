@@ -32,7 +32,7 @@ from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, sca
 from linmax.models.weights import WeightArrays
 from linmax.util import files
 from linmax.util.checks import boolean, one_of, refuse_masked
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 __all__ = ["LinearMaxClassifier", "all_or_nothing", "known_classes", "labels_of", "whole_file"]
 
@@ -578,7 +578,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     @classmethod
     def _from_state(cls, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Return the estimator whose `_state` this was."""
-        model, parts, classes = cls(**description["parameters"]), apart(arrays), description["classes"]
+        model, parts, classes = cls(**description["parameters"]), by_part(arrays), description["classes"]
         model._model = Model.from_state(description["model"], parts["model"])
         model._scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
         model.classes_ = np.array(classes["names"], dtype=classes["type"])

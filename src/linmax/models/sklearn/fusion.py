@@ -47,7 +47,7 @@ from linmax.models.sklearn.early_stopping import weights_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
 from linmax.util import files
 from linmax.util.checks import boolean, fraction, one_of, refuse_masked
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 __all__ = ["Fuser", "FusionClassifier"]
 
@@ -566,7 +566,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         """
         description, arrays = files.read(path, cls.__name__)
         with whole_file(path):
-            fusion, parts = cls(estimators, cv="prefit", **description["parameters"]), apart(arrays)
+            fusion, parts = cls(estimators, cv="prefit", **description["parameters"]), by_part(arrays)
             fuser = Fuser._from_state(description["fuser"], parts["fuser"])
             fusion.final_estimator_, fusion.classes_ = fuser, fuser.classes_
             names, methods = description["models"], description["methods"]

@@ -30,7 +30,7 @@ from linmax.models.streams.budget import bytes_given, refuse_small, room_for
 from linmax.models.weights import WeightArrays, Weights
 from linmax.util import files
 from linmax.util.checks import boolean, one_of
-from linmax.util.names import apart, handed_over
+from linmax.util.names import by_part, handed_over
 
 __all__ = ["STREAM_KIND", "StreamModel"]
 
@@ -411,7 +411,7 @@ class StreamModel:
         that are not copied comes a model that can be looked at and merged, but must not learn. Those handed over
         (`linmax.util.names.Handed`) are used up.
         """
-        parts = apart(arrays)
+        parts = by_part(arrays)
         try:
             bits = description["hash_bits"]
             self = cls(

@@ -20,7 +20,7 @@ from linmax.io.options import Position
 from linmax.models.metrics import Evaluation, balanced_weights
 from linmax.models.streams.model import StreamModel, weights_of
 from linmax.util import files
-from linmax.util.names import apart
+from linmax.util.names import by_part
 
 __all__ = ["CHECKPOINT", "Milestone", "PassCounts", "Progressive"]
 
@@ -266,7 +266,7 @@ class Progressive:
             made.labels = np.array(description["labels"], np.int64)
             if "best" in description:
                 number, mistakes, kept = description["best"]
-                made.best = BestPass(int(number), int(mistakes), kept, apart(arrays)["best"])
+                made.best = BestPass(int(number), int(mistakes), kept, by_part(arrays)["best"])
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from None
         return made, description["settings"], description["extra"]
