@@ -16,7 +16,9 @@ K = 3
 
 def record_of(scores: np.ndarray, labels: np.ndarray) -> Record:
     record = new_record(scores.shape[1])
-    keep_table(record, np.ascontiguousarray(scores, float), np.asarray(labels, np.int32), scores.shape[1])
+    keep_table(
+        record, np.ascontiguousarray(scores, float), np.asarray(labels, np.int32), np.full(len(labels), scores.shape[1])
+    )
     return record
 
 
@@ -73,7 +75,12 @@ def test_the_ring_keeps_the_latest_whatever_the_cuts() -> None:
     scores, labels = rng.normal(size=(size, K)), rng.integers(K, size=size).astype(np.int32)
     whole, parts = record_of(scores, labels), new_record(K)
     for begin in range(0, size, 13):
-        keep_table(parts, scores[begin : begin + 13].copy(), labels[begin : begin + 13].copy(), K)
+        keep_table(
+            parts,
+            scores[begin : begin + 13].copy(),
+            labels[begin : begin + 13].copy(),
+            np.full(len(labels[begin : begin + 13]), K),
+        )
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
     kept, met = latest(whole)
@@ -85,8 +92,10 @@ def test_the_ring_keeps_the_latest_whatever_the_cuts() -> None:
 def test_classes_that_join_have_no_scores_before() -> None:
     record = record_of(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]))
     wider = widened(record, 3)
-    keep_table(wider, np.array([[0.5, 0.2, 0.1]]), np.array([2], np.int32), 2)  # discovered: it had no score
-    keep_table(wider, np.array([[0.5, 0.2, 0.1]]), np.array([2], np.int32), 3)
+    keep_table(
+        wider, np.array([[0.5, 0.2, 0.1]]), np.array([2], np.int32), np.array([2])
+    )  # discovered: it had no score
+    keep_table(wider, np.array([[0.5, 0.2, 0.1]]), np.array([2], np.int32), np.array([3]))
     scores, labels = latest(wider)
     np.testing.assert_array_equal(scores, [[0.9, 0.1, -np.inf], [0.2, 0.8, -np.inf], [0.5, 0.2, 0.1]])
     assert labels.tolist() == [0, 1, 2]

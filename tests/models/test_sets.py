@@ -85,9 +85,10 @@ def test_levels_do_not_hang_on_cuts_and_survive_growth() -> None:
     size = RING + 300
     scores, labels = random.normal(size=(size, 3)), random.integers(3, size=size).astype(np.int32)
     whole, parts = new_record(3, followed=True), new_record(3, followed=True)
-    keep_table(whole, scores, labels, 3)
+    keep_table(whole, scores, labels, np.full(len(labels), 3))
     for begin in range(0, size, 17):
-        keep_table(parts, scores[begin : begin + 17].copy(), labels[begin : begin + 17].copy(), 3)
+        own = labels[begin : begin + 17].copy()
+        keep_table(parts, scores[begin : begin + 17].copy(), own, np.full(len(own), 3))
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
     wider = widened(whole, 5)

@@ -165,7 +165,6 @@ class TestCandidates:
         [
             ({"kind": "attributes"}, "kind", "need votes or scores"),
             ({"kind": "votes", "classes": ["a", "b"]}, "classes", "must be absent"),
-            ({"kind": "votes", "learner": "AR-winnow(1.1)"}, "learner", "leave R and V out"),
         ],
     )
     def test_models_that_cannot_choose(self, tmp_path, options, field, words):

@@ -229,22 +229,22 @@ class Engine:
         """
         if trials.weights.max(initial=0.0) > HEAVIEST:
             trials = trials._replace(weights=np.minimum(trials.weights, HEAVIEST))
-        trials, size, shape = self.known_in(trials, True), trials.size, self.state.shape
+        trials, size = self.known_in(trials, True), trials.size
         labels, scored = trials.labels, min(trials.size, scored)
         if size == 1 and not self.runs and not margins and (labels[0] >= 0 or self.top.takes_gaps):
             told = int(labels[0] >= 0)
             one = self.top.play_one(self, trials)
             if one is not None:
-                if not self.settings.candidates:
-                    shape[KNOWN] = max(int(trials.known[0]), int(labels[0]) + 1)
+                self._know(trials)
                 self.state.counts[0, TRIALS] += told
                 self.state.counts[0, UPDATES] += told
-                return Outcome(one[0], np.array([told], np.uint8), None, one[1] if scored else None)
+                return Outcome(one[0], np.array([told], np.uint8), None, one[1] if scored else None, trials.known)
         outcome = Outcome(
             np.zeros(size, np.int32),
             np.zeros(size, np.uint8),
             np.zeros(size) if margins else None,
             np.zeros((scored, self.k)) if scored else None,
+            trials.known,
         )
         takes_gaps = not self.memory and all(node.takes_gaps for node in self.top.walk())
         if labels.min(initial=0) < 0 and not takes_gaps:
@@ -255,9 +255,14 @@ class Engine:
                 end = min(size, begin + step)
                 part = cut(trials, begin, end) if step < size else trials
                 self._slice(part, begin, max(0, end - max(begin, size - scored)), outcome)
-        if size and not self.settings.candidates:
-            shape[KNOWN] = max(int(trials.known[-1]), int(labels.max()) + 1)
+        if size:
+            self._know(trials)
         return outcome
+
+    def _know(self, trials: Trials) -> None:
+        """Note how many classes are known after these trials."""
+        if not self.settings.candidates:
+            self.state.shape[KNOWN] = max(int(trials.known[-1]), int(trials.labels.max()) + 1)
 
     def slice_length(self, trials: Trials, scored: int) -> int:
         """Trials that are played at a time."""

@@ -28,5 +28,5 @@ def joined_records(
             scores, table = table, np.full((len(labels), k), -np.inf)
             table[:, there] = scores
             labels = there[labels]
-        keep_table(joint, table, labels, k)
+        keep_table(joint, table, labels, np.full(len(labels), k))
     return joint

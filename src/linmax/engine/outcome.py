@@ -18,6 +18,7 @@ class Outcome:
     changed: np.ndarray
     margins: np.ndarray | None
     scores: np.ndarray | None  # of the last trials
+    known: np.ndarray  # classes known at each trial
 
     def part(self, begin: int, end: int) -> Outcome:
         """The outcome of trials begin..end, all of them scored or none, as views of the same arrays."""
@@ -27,6 +28,7 @@ class Outcome:
             self.changed[begin:end],
             None if self.margins is None else self.margins[begin:end],
             None if self.scores is None or begin < first else self.scores[begin - first : end - first],
+            self.known[begin:end],
         )
 
 
@@ -39,4 +41,5 @@ def joined(parts: Sequence[Outcome]) -> Outcome:
         np.concatenate([part.changed for part in parts]),
         np.concatenate(margins) if margins else None,
         np.concatenate(scores) if scores else None,
+        np.concatenate([part.known for part in parts]),
     )

@@ -145,20 +145,13 @@ def keep_scores(record: Record, scores: np.ndarray, known: int, label: int) -> N
     record.counts[JUDGED] += 1
 
 
-def pass_over(record: Record, labels: np.ndarray, known: int) -> int:
-    """Count trials whose scores would be overwritten anyway; returns how many classes are known after them."""
-    if labels.min(initial=0) >= 0 and labels.max(initial=-1) < known:  # as a rule
-        record.counts[JUDGED] += labels.size
-        return known
-    highest = np.maximum.accumulate(np.append(known - 1, labels))  # before each trial, and at the end
-    record.counts[JUDGED] += np.count_nonzero((labels >= 0) & (labels <= highest[:-1]))
-    return int(highest[-1]) + 1
+def pass_over(record: Record, labels: np.ndarray, known: np.ndarray) -> None:
+    """Count trials whose scores would be overwritten anyway."""
+    record.counts[JUDGED] += np.count_nonzero((labels >= 0) & (labels < known))
 
 
-@kernel(types.void(RecordT, Matrix, Labels, int64))
-def keep_table(record: Record, table: np.ndarray, labels: np.ndarray, known: int) -> None:
-    """Put the scores of many trials into the ring, of which the first had ``known`` classes."""
+@kernel(types.void(RecordT, Matrix, Labels, Indices))
+def keep_table(record: Record, table: np.ndarray, labels: np.ndarray, known: np.ndarray) -> None:
+    """Put the scores of many trials into the ring, each of which had this many known classes."""
     for t in range(labels.size):
-        keep_scores(record, table[t], known, labels[t])
-        if labels[t] >= known:
-            known = labels[t] + 1
+        keep_scores(record, table[t], known[t], labels[t])

@@ -11,13 +11,16 @@ __all__ = ["Settings", "settings_of"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How ties are broken, whether they update, and whether classes are discovered: by labels, or by votes too."""
+    """How ties are broken, whether they update, and whether classes are discovered: by labels, or by votes too.
+
+    With ``candidates`` the classes of a trial are those voted for in it, or as many as its column ``known`` says.
+    """
 
     largest: bool = False
     update_on_tie: bool = True
     discover: bool = False
     by_votes: bool = False
-    candidates: bool = False  # the classes of a trial are those voted for in it
+    candidates: bool = False
 
 
 def settings_of(tie: str, update_on_tie: bool, discover: bool | str) -> Settings:

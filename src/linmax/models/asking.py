@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numba import types
 
-from linmax.core.contract import KNOWN, Indices, Labels, LabelTable, Matrix, Trials, Vector
+from linmax.core.contract import Indices, Labels, LabelTable, Matrix, Trials, Vector
 from linmax.data.arrays import Layout, no_trials, repeated
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.record import latest
@@ -806,7 +806,10 @@ class Question:
         In the worst case all remaining voters vote for the rival, except those of negative weight, which vote for the
         answer. For one weight vector no other votes can do more.
         """
-        answer, known = int(self.engine.judge(self.instance)[0][0]), int(self.engine.state.shape[KNOWN])
+        answer, known = (
+            int(self.engine.judge(self.instance)[0][0]),
+            int(self.engine.known_in(self.instance, False).known[0]),
+        )
         if answer < 0:
             return True
         alone = np.full((len(left) + 1, len(left)), -1, np.int32)

@@ -320,10 +320,10 @@ class Model(Confidence):
         other = self.other_than(wrong, trial)
         if other is None:
             predictions = self.engine.judge(trial)[0].astype(np.int32, copy=False)
-            return Outcome(predictions, np.zeros(1, np.uint8), None, None)
+            return Outcome(predictions, np.zeros(1, np.uint8), None, None, self.engine.known_in(trial, False).known)
         label[0] = other
         top = self.engine.top  # with two classes the other one is the label
-        pool = top.deniable if int(self.engine.state.shape[KNOWN]) > 2 else None
+        pool = top.deniable if int(self.engine.known_in(trial, False).known[0]) > 2 else None
         if isinstance(top, Exploring):
             top.deny(wrong)
         if pool is not None:
@@ -338,7 +338,7 @@ class Model(Confidence):
 
     def other_than(self, wrong: int, instance: Trials, trials: int | None = None) -> int | None:
         """Draw another class than number ``wrong`` by the probabilities of one instance; None if nothing is said."""
-        known = int(self.engine.state.shape[KNOWN])
+        known = int(self.engine.known_in(instance, False).known[0])
         if wrong >= known:
             return None
         shares = self.own_probabilities(self.judge(instance)[1][:, :known])[0].tolist()
@@ -346,17 +346,17 @@ class Model(Confidence):
         return None if drawn is None else int(drawn)
 
     def _stretch(self, trials: Trials, margins: bool, first_pass: bool, served: np.ndarray | None) -> Outcome:
-        known, room, places = int(self.engine.state.shape[KNOWN]), len(self.record.labels), trials.labels
+        room, places = len(self.record.labels), trials.labels
         scored = 0 if not first_pass else trials.size if self.follows else room
         outcome = self.engine.run(trials, margins, scored=scored)
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
-            late = len(places) - len(outcome.scores)
-            if self.engine.settings.candidates:
+            late, known = len(places) - len(outcome.scores), outcome.known
+            if self.engine.settings.candidates:  # the label of a trial need not be one of its candidates
                 self._hide_unknown(cut(trials, late, len(places)), outcome.scores)
-            if late:
-                known = pass_over(self.record, places[:late], known)
-            keep_table(self.record, outcome.scores, places[late:], known)
+                known = np.full(len(places), len(self.classes))
+            pass_over(self.record, places[:late], known[:late])
+            keep_table(self.record, outcome.scores, places[late:], known[late:])
         return outcome
 
     def judge(self, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
@@ -367,10 +367,10 @@ class Model(Confidence):
 
     def _hide_unknown(self, trials: Trials, table: np.ndarray) -> None:
         """Give classes that are not known, or no candidates of a trial, the score -inf."""
-        table[:, int(self.engine.state.shape[KNOWN]) :] = -np.inf
+        known = self.engine.known_in(trials, False).known
         if self.engine.settings.candidates:
-            known = self.engine.known_in(trials, False).known
-            table[np.arange(table.shape[1]) >= np.maximum(known, 1)[:, None]] = -np.inf
+            known = np.maximum(known, 1)
+        table[np.arange(table.shape[1]) >= known[:, None]] = -np.inf
 
     @property
     def selects(self) -> bool:
@@ -387,9 +387,9 @@ class Model(Confidence):
             return True
         return top.wants(table, int(self.engine.state.shape[KNOWN]) if known is None else known)
 
-    def explored(self, prediction: int) -> int:
+    def explored(self, prediction: int, known: int) -> int:
         """The class to try, given the prediction: of a learner that explores sometimes another one."""
-        top, known = self.engine.top, int(self.engine.state.shape[KNOWN])
+        top = self.engine.top
         return top.tried(prediction, known) if isinstance(top, Exploring) and known else prediction
 
     @contextmanager

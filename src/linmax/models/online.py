@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from linmax.core.contract import HUGE, KNOWN, Trials
+from linmax.core.contract import HUGE, Trials
 from linmax.data.arrays import Layout, no_trials
 from linmax.data.features import row_attributes
 from linmax.data.names import IdWatch, Names, distinct_classes, missing, no_label, refuse_wide
@@ -907,6 +907,7 @@ class Learner:
             indices=np.array([column for column, _ in known], np.int32),
             values=np.array([value for _, value in known], float),
             constant=layout.constant,
+            known=np.array([len(given.candidates or ())]),
         )
 
     def _voted(self, votes: Mapping[Any, Any]) -> list[Any]:
@@ -971,19 +972,16 @@ class Learner:
             names = model.known
             return Judged(names, model, table[:, : len(names)], int(predictions[0]))
         self._start_choosing()
-        count, model = len(given.candidates), self.model
-        if count > len(model.classes):  # more places than ever: a copy has them
-            model = model.visited(model.layout, range(count), ())
-        shape = model.engine.state.shape
-        before, shape[KNOWN] = int(shape[KNOWN]), count
-        try:
-            layout, guests = self._guests(given)
-            engine = model.engine if layout == model.layout else model.engine.hosting(layout)
-            places = {place: place for place in range(len(model.classes))}
-            table = engine.judge(self._instances(given, layout, guests, places))[1][:, :count]
-        finally:
-            shape[KNOWN] = before
+        engine, (layout, guests) = self._choosing_engine(len(given.candidates)), self._guests(given)
+        engine = engine if layout == engine.layout else engine.hosting(layout)
+        places = {place: place for place in range(engine.k)}
+        table = engine.judge(self._instances(given, layout, guests, places))[1][:, : len(given.candidates)]
         return Judged(given.candidates, self._model, table, int(best_first(self, table[0])[0]))
+
+    def _choosing_engine(self, count: int) -> Engine:
+        """The engine, or if there are more candidates than ever a copy that has places for them."""
+        model = self.model
+        return model.engine if count <= len(model.classes) else model.visited(model.layout, range(count), ()).engine
 
     def _judging(self, given: Given) -> tuple[Model, Engine, Trials]:
         """The model that judges an instance, the engine that does it, and the instance in its columns."""
@@ -1029,7 +1027,6 @@ class Learner:
             for place in range(count):
                 self._class(place)
             self._model.grow(self._columns(given), self._places)
-        self._engine.state.shape[KNOWN] = count
         try:
             self._play(self._instances(given), code, served)
         finally:
@@ -1385,7 +1382,7 @@ class Learner:
         'umbrella'
         """
         judged = self._judge(self._read(attributes, votes, scores))
-        place = judged.model.explored(judged.place)
+        place = judged.model.explored(judged.place, len(judged.names))
         return judged.names[place] if place >= 0 else None
 
     def wants_label(
@@ -1518,10 +1515,8 @@ class Learner:
         if given.candidates is None:
             model, engine, instance = self._judging(given)
             widen = partial(add_class, model, engine.layout) if engine.settings.by_votes else None
-        else:  # a copy in which only the candidates are known
-            count = len(given.candidates)
-            engine = self.model.visited(self.model.layout, range(count), ()).engine
-            engine.state.shape[KNOWN] = count
+        else:
+            engine = self._choosing_engine(len(given.candidates))
             instance = self._instances(given, places={place: place for place in range(engine.k)})
         return Question(engine, instance, asked, np.eye(len(asked), instance.votes.shape[1], dtype=bool), widen)
 
@@ -1680,17 +1675,9 @@ def read_candidates(candidates: Candidates) -> list[Any]:
 
 
 def choosing_model(model: Model) -> Model:
-    """A model for candidates in the place of one that has learned nothing: without thresholds, which belong to classes.
-
-    It must not look back at trials that had other candidates.
-    """
-    settings = Settings(model.engine.settings.largest, model.engine.settings.update_on_tie, discover=True)
-    made = Model(model.learner, Layout(0, 0, 0, 0, 0.0), [], settings, Columns({}, {}, {})).follow()
-    if made.repeats:
-        raise ValueError(
-            f"{model.learner} looks at earlier trials again, which had other candidates; leave R and V out, or use auto"
-        )
-    return made
+    """A model for candidates in the place of one that has learned nothing: thresholds belong to classes."""
+    settings = Settings(model.engine.settings.largest, model.engine.settings.update_on_tie, True, candidates=True)
+    return Model(model.learner, Layout(0, 0, 0, 0, 0.0), [], settings, Columns({}, {}, {})).follow()
 
 
 def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:

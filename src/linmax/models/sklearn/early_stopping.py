@@ -330,4 +330,4 @@ def _calibrate(model: Model, samples: Samples, pilots: list[Pilot], scores: list
     table, numbers = _held_out(samples, pilots, scores)
     order = np.random.RandomState(0).permutation(len(numbers))  # the ring keeps the last ones
     model.record.counts[JUDGED] = 0
-    keep_table(model.record, np.ascontiguousarray(table[order]), numbers[order], table.shape[1])
+    keep_table(model.record, np.ascontiguousarray(table[order]), numbers[order], np.full(len(order), table.shape[1]))
