@@ -35,7 +35,7 @@ __all__ = [
     "text_key",
 ]
 
-FEWEST_TRIALS = 20  # from which it shows whether answers are open
+FEWEST_JUDGED = 20  # from which it shows whether answers are open
 
 AnswerKey: TypeAlias = Callable[[Any], Hashable]
 Key: TypeAlias = "str | AnswerKey | None"
@@ -288,7 +288,7 @@ def are_open(given: Ballots, labels: Sequence[Any] | np.ndarray) -> bool:
     """Return whether most of the later labelled trials bring an answer never seen before.
 
     A voter with another answer in every trial, none of them right, does not count: its column may hold ids. With fewer
-    than `FEWEST_TRIALS` labelled trials the answer is no.
+    than `FEWEST_JUDGED` labelled trials the answer is no.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def are_open(given: Ballots, labels: Sequence[Any] | np.ndarray) -> bool:
     False
     """
     labelled = [t for t, label in enumerate(labels) if not no_label(label)]
-    if given.scored or len(labelled) < FEWEST_TRIALS or 4 * len(given.named) < len(labelled):
+    if given.scored or len(labelled) < FEWEST_JUDGED or 4 * len(given.named) < len(labelled):
         return False
     place = {name: code for code, name in enumerate(given.named)}
     right = np.array([place.get(labels[t], NONE - 1) for t in labelled])[:, None]
