@@ -109,7 +109,8 @@ def exchange(connection, method, path, body=None, **headers):
     connection.request(method, path, content, sent)
     answer = connection.getresponse()
     text = answer.read()
-    return answer.status, json.loads(text) if answer.headers["Content-Type"] == "application/json" and text else text
+    is_json = answer.headers["Content-Type"] in ("application/json", "application/problem+json") and text
+    return answer.status, json.loads(text) if is_json else text
 
 
 class Editor:
@@ -143,7 +144,7 @@ def read_log(data):
             "SELECT seq, kind, id, refers, body FROM events WHERE model = ? ORDER BY seq", (number,)
         )
         for seq, kind, id, refers, body in rows:
-            instance, label, wrong, served, _ = msgspec.msgpack.decode(body)
+            instance, label, wrong, served, *_ = msgspec.msgpack.decode(body)
             if refers is None:
                 trials[seq] = id, instance, served
             id, instance, served = trials[seq if refers is None else refers]

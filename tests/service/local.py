@@ -90,5 +90,5 @@ class Local:
         await self.app(scope, receive, send)
         found = {name.decode(): value.decode() for name, value in got[0]["headers"]}
         text = b"".join(message.get("body", b"") for message in got[1:] if method != "HEAD")  # as uvicorn does
-        is_json = found.get("content-type") == "application/json" and text
+        is_json = found.get("content-type") in ("application/json", "application/problem+json") and text
         return SimpleNamespace(status=got[0]["status"], headers=found, body=json.loads(text) if is_json else text)

@@ -120,7 +120,7 @@ class TestRetention:
         shutil.rmtree(tmp_path / "crashed" / "snapshots")
         with Local(tmp_path / "crashed") as again:  # without any the model cannot be had, and that is said
             assert again.call("GET", "/ready").body["quarantined"] == ["m"]
-            told = again.call("GET", M).body["error"]["message"]
+            told = again.call("GET", M).body["detail"]
             assert "no snapshot that this linmax can read reaches that far" in told
 
     def test_by_age(self, tmp_path):

@@ -128,8 +128,8 @@ class TestTrials:
         learn(local, RAIN, "wet", id="l")
         before = local.call("GET", M).body
         answer = local.call("POST", f"{M}/{verb}", body)
-        assert answer.status == answer.body["error"]["status"] == status
-        assert answer.body["error"].get("field") == field
+        assert answer.status == answer.body["status"] == status
+        assert answer.body.get("field") == field
         assert local.call("GET", M).body == before
 
     @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ class TestTrials:
     def test_what_is_not_json(self, local, raw):
         answer = local.call("POST", f"{M}/predict", raw=raw)
         assert answer.status == 422
-        assert answer.body["error"]["field"]
+        assert answer.body["field"]
 
     @pytest.mark.parametrize("name", ['"', '":', '\\":', "label", "a b", " ", ":"])
     def test_names_that_look_like_more(self, local, name):
@@ -153,7 +153,7 @@ class TestTrials:
         lying = {"content-length": "5"}
         assert local.call("POST", f"{M}/predict", raw=b"x" * (2**20 + 1), headers=lying).status == 413
         assert local.call("POST", f"{M}/predict", {}, headers={"content-type": "text/plain"}).status == 415
-        assert local.call("GET", f"{M}/curve?points=many").body["error"]["field"] == "points"
+        assert local.call("GET", f"{M}/curve?points=many").body["field"] == "points"
 
     def test_pending_predictions_are_limited_and_can_be_forgotten(self, local):
         local.call("POST", "/v1/models?wait=300", {"name": "few", "learner": "perceptron", "max_pending": 2})
@@ -175,7 +175,7 @@ class TestTrials:
         before = local.service.log.seq
         answer = local.call("POST", "/v1/models/w/learn", {"attributes": {"a": 2.0}, "label": "x"})
         assert answer.status == 422
-        assert "in [-1, 1], got 2.0 for 'a'" in answer.body["error"]["message"]
+        assert "in [-1, 1], got 2.0 for 'a'" in answer.body["detail"]
         assert local.service.log.seq == before
 
 
@@ -184,7 +184,7 @@ class TestKinds:
     def test_the_pool_for_votes_takes_no_attributes(self, local, kind):
         answer = local.call("POST", "/v1/models?wait=300", {"name": "v", "learner": "votes", "kind": kind})
         assert answer.status == 422
-        assert "votes learns from votes and scores" in answer.body["error"]["message"]
+        assert "votes learns from votes and scores" in answer.body["detail"]
 
     def test_votes(self, local):
         local.call("POST", "/v1/models?wait=300", {"name": "v", "learner": "winnow(1.5)", "kind": "votes"})
@@ -242,7 +242,7 @@ class TestKinds:
     def test_models_that_cannot_be(self, local, options, field):
         answer = local.call("POST", "/v1/models?wait=300", {"name": "new", "learner": "perceptron"} | options)
         assert answer.status == 422
-        assert answer.body["error"]["field"] == field
+        assert answer.body["field"] == field
         assert [model["name"] for model in local.call("GET", "/v1/models").body["models"]] == ["m"]
 
 
@@ -299,7 +299,7 @@ class TestBatches:
         assert len(answer.body["results"]) == 2
 
     def test_size(self, local):
-        assert local.call("POST", f"{M}/learn/batch", {"items": []}).body["error"]["field"] == "items"
+        assert local.call("POST", f"{M}/learn/batch", {"items": []}).body["field"] == "items"
         many = [{"id": "x", "label": "a"}] * 1001
         assert local.call("POST", f"{M}/label/batch", {"items": many}).status == 422
 
@@ -310,7 +310,7 @@ class TestModels:
         local.do(local.service.house.save(local.service.models["m"]))
         first = local.call("DELETE", M)
         assert first.status == 428
-        word = first.body["error"]["confirm"]
+        word = first.body["confirm"]
         local.call("POST", "/v1/models?wait=300", {"name": "other", "learner": "perceptron"})
         assert local.call("DELETE", f"/v1/models/other?confirm={word}").status == 428
         assert local.call("DELETE", f"{M}?confirm={word}").status == 204
@@ -332,7 +332,7 @@ class TestModels:
         monkeypatch.setattr(EventLog, "give_back", slow)
         local.do(local.service.house.deleted(0))
         assert entered.wait(PATIENCE)
-        word = local.call("DELETE", M).body["error"]["confirm"]
+        word = local.call("DELETE", M).body["confirm"]
         asked = threading.Thread(target=local.call, args=("DELETE", f"{M}?confirm={word}"))
         asked.start()
         go_on.set()
@@ -379,7 +379,7 @@ class TestModels:
         assert {row["label"] for row in told.body["scores"]} == {"c0", "c1", "c2"}
         if learner.startswith("stack"):
             assert answer.status == 409
-            assert "has no weights to show" in answer.body["error"]["message"]
+            assert "has no weights to show" in answer.body["detail"]
             assert told.body["weights"]["attributes"] == []
             return
         assert answer.status == 200
@@ -495,7 +495,11 @@ class TestTrouble:
         monkeypatch.setattr("linmax.service.admin.summary", broken)
         answer = local.call("GET", M)
         assert answer.status == 500
-        assert answer.body == {"error": {"status": 500, "message": "the server failed; its log says why"}}
+        assert answer.body == {
+            "title": "Internal Server Error",
+            "status": 500,
+            "detail": "the server failed; its log says why",
+        }
 
 
 def broken_apply(*_):

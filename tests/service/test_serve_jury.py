@@ -34,8 +34,8 @@ def post(local, verb, **body):
 
 def refused(answer, field, words):
     assert answer.status == 422, answer.body
-    assert answer.body["error"]["field"] == field
-    assert words in answer.body["error"]["message"]
+    assert answer.body["field"] == field
+    assert words in answer.body["detail"]
 
 
 def bits(learner):
@@ -231,7 +231,7 @@ class TestWrong:
             for told in ({"label": "a"}, {"label": "b"}, {"wrong": "b"}):
                 again = post(local, "label", id="p", **told)
                 assert again.status == 409
-                assert "id 'p' is known not to be 'a'" in again.body["error"]["message"]
+                assert "id 'p' is known not to be 'a'" in again.body["detail"]
             assert local.call("GET", M).body["trials"] == 1
             trial = local.call("GET", f"{M}/trials/p").body
             assert trial["state"] == "learned"
@@ -361,7 +361,7 @@ class TestAsk:
             question = {"votes": {}, "tolerance": 0.01}
             answer = local.call("POST", f"{M}/ask", question, key=keys["reader"])
             assert answer.status == 403
-            assert "'reader' does not allow 'learn'" in answer.body["error"]["message"]
+            assert "'reader' does not allow 'learn'" in answer.body["detail"]
             assert local.call("POST", f"{M}/ask", question | {"tolerance": 0}, key=keys["reader"]).status == 200
             first = local.call("POST", f"{M}/ask", question, key=keys["all"])
             assert first.status == 200
@@ -403,7 +403,7 @@ class TestNoLabel:
         assert [event["label"] for event in export(local)][:3] == [None, *labels[1:3]]
         answer = post(local, "label", id="t0", label="a")
         assert answer.status == 409
-        assert "was learned without a label" in answer.body["error"]["message"]
+        assert "was learned without a label" in answer.body["detail"]
         same_after_restarts(local, data, tmp_path)
 
     def test_where_there_must_be_one(self, tmp_path):

@@ -22,7 +22,7 @@ def test_a_model_stops_growing(tmp_path):
         answers = [grow(local, "a", i) for i in range(30)]
         refused = answers[-1]
         assert refused.status == 422
-        assert "(--model-memory)" in refused.body["error"]["message"]
+        assert "(--model-memory)" in refused.body["detail"]
         before = local.call("GET", "/v1/models/a").body
         assert before["trials"] == sum(answer.status == 200 for answer in answers) > 3
         taken = sum(array.nbytes for array in local.service.models["a"].learner.state()[1].values())
@@ -40,7 +40,7 @@ def test_a_model_stops_growing(tmp_path):
         assert local.call("GET", "/v1/models/a").body["pending"] == 5
         answers = [grow(local, "b", i) for i in range(30)]
         assert answers[-1].status == 507
-        assert "(--memory)" in answers[-1].body["error"]["message"]
+        assert "(--memory)" in answers[-1].body["detail"]
     with Local(tmp_path, model_memory=4 * MEGA, memory=6 * MEGA) as local:  # and after a restart the same
         assert grow(local, "a", 99).status == 422
         assert local.call("POST", "/v1/models/a/predict", {"attributes": {"50-1": 1.0}, "id": "p60"}).status == 200
@@ -58,10 +58,10 @@ def test_names_are_limited(tmp_path):
         for _ in range(2):  # a refused trial leaves no names behind
             answer = local.call("POST", "/v1/models/a/learn", {"attributes": {"c": 1.0}, "label": "x"})
             assert answer.status == 422
-            assert "at most 3 names, and has 3; 'c' is new" in answer.body["error"]["message"]
+            assert "at most 3 names, and has 3; 'c' is new" in answer.body["detail"]
         assert local.call("POST", "/v1/models/a/predict", {"attributes": {"c": 1.0}, "id": "p"}).status == 200
         refused = local.call("POST", "/v1/models/a/label", {"id": "p", "label": "x"})
-        assert "'c' is new" in refused.body["error"]["message"]
+        assert "'c' is new" in refused.body["detail"]
         assert local.call("POST", "/v1/models/a/learn", learn).body == first.body
     with Local(tmp_path) as local:
         assert local.call("POST", "/v1/models/a/learn", {"attributes": {"c": 1.0}, "label": "x"}).status == 422

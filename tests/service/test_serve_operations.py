@@ -55,7 +55,7 @@ class TestLearners:
     def test_a_learner_that_does_not_take_such_instances_is_refused(self, local):
         answer = local.call("POST", "/v1/models?wait=300", {"name": "s", "learner": "naive-bayes", "kind": "votes"})
         assert answer.status == 422
-        assert answer.body["error"]["field"] == "learner"
+        assert answer.body["field"] == "learner"
 
 
 class TestTrials:

@@ -89,7 +89,7 @@ def ask(server, content):
         ("/v1/models/none/predict", RAIN, {}, 404),
         ("/v1/models/%6d/predict", RAIN, {}, 200),
         ("/v1/models//predict", RAIN, {}, 404),
-        (f"{M}/predict?a=b", RAIN, {}, 200),
+        (f"{M}/predict?a=b", RAIN, {}, 422),
         (f"{M}/predict/", RAIN, {}, 404),
         (f"{M}/fly", RAIN, {}, 404),
         (f"{M}/predict", b" " * (2**20 + 1), {}, 413),

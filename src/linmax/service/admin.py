@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
+import zlib
 from collections.abc import AsyncIterator
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -17,14 +18,31 @@ from msgspec import Meta
 from starlette.responses import Response, StreamingResponse
 
 from linmax.models.online import Learner
+from linmax.service.importing import Importer
 from linmax.service.log import EventLog
-from linmax.service.model import ServedModel
+from linmax.service.model import Account, ServedModel, options_of
 from linmax.service.operations import Call, encode, json_response
-from linmax.service.schemas import Limits, ModelOptions, Models, NewModel, Ready, Refusal, Status, Summary
+from linmax.service.schemas import (
+    MODEL_NAME,
+    CopyBody,
+    Imported,
+    Kind,
+    Limits,
+    ModelName,
+    ModelOptions,
+    Models,
+    NewModel,
+    Ready,
+    Refusal,
+    Status,
+    Summary,
+)
 from linmax.service.service import Creation, Service
 from linmax.service.views import After, summary
 
 EXPORT_ROWS = 200
+NDJSON, GZIP = "application/x-ndjson", 31
+MOST_UNZIPPED = 2**18  # bytes at a time
 CREATE_SECONDS = 2.0  # that a creation waits for the compiler if the client does not say how long
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -43,16 +61,28 @@ PAGE = {
 PAGE_PARTS = {name: resources.files("linmax.service").joinpath("static", name).read_bytes() for name in PAGE}
 
 
-async def models(call: Call[None]) -> Response | Models:
-    """Return all models."""
+async def models(
+    call: Call[None],
+    *,
+    after: Annotated[str, Meta(description="only models whose name comes later")] = "",
+    limit: Annotated[int, Meta(ge=1, le=1000, description="the most models")] = 1000,
+    kind: Annotated[str, Meta(description="of this kind alone")] = "",
+    learner: Annotated[str, Meta(description="of this learner alone")] = "",
+    state: Annotated[Literal["", "ready", "compiling"], Meta(description="in this state alone")] = "",
+) -> Response | Models:
+    """Return models, by name."""
     call.service.check_ready()
     quarantined = [{"name": model.name, "reason": model.reason} for model in call.service.quarantined.values()]
+    found: dict[str, ServedModel | Creation] = {**call.service.creations, **call.service.models}
+    names = sorted(name for name, one in found.items() if name > after and kind in ("", one.options.kind) and (
+        learner in ("", one.options.learner) and state in ("", "compiling" if isinstance(one, Creation) else "ready")
+    ))  # fmt: skip
     shown = []
-    for model in list(call.service.models.values()):
-        shown.append(msgspec.Raw(encode(summary(model))))
+    for name in names[:limit]:
+        shown.append(msgspec.Raw(encode(_shown(found[name]))))
         await asyncio.sleep(0)  # thousands of classes each: other requests come in between
-    shown += [msgspec.Raw(encode(_compiling(creation))) for creation in list(call.service.creations.values())]
-    return json_response({"models": shown, "quarantined": quarantined})
+    more = names[limit - 1] if len(names) > limit else None
+    return json_response({"models": shown, "quarantined": quarantined, "next": more})
 
 
 async def create(
@@ -64,21 +94,23 @@ async def create(
     if prefer := re.search(r"(?:^|[,;\s])wait=(\d+)", call.request.headers.get("prefer", "")):
         wait = min(300.0, float(prefer[1]))
     status, found = await call.service.create(call.body, wait)
-    response = json_response(summary(found) if isinstance(found, ServedModel) else _compiling(found), status)
+    response = json_response(_shown(found), status)
     if status == 202:
         response.headers["retry-after"] = "1"
     return response
 
 
-def _compiling(creation: Creation) -> Summary:
-    options = msgspec.convert(creation.description, ModelOptions)
-    return Summary(name=creation.name, state="compiling", options=options, created=int(1000 * creation.began))
+def _shown(found: ServedModel | Creation) -> Summary:
+    if isinstance(found, ServedModel):
+        return summary(found)
+    options = msgspec.convert(found.description, ModelOptions)
+    return Summary(name=found.name, state="compiling", options=options, created=int(1000 * found.began))
 
 
 async def model(call: Call[None]) -> Summary:
     """Return one model."""
     if call.service.ready and (creation := call.service.creations.get(call.request.path_params["model"])):
-        return _compiling(creation)
+        return _shown(creation)
     return summary(call.model)
 
 
@@ -91,11 +123,49 @@ async def delete(
 
 
 async def change(call: Call[Limits]) -> Summary:
-    """Change a model's limits."""
-    model, limits = call.model, msgspec.to_builtins(call.body)
-    await call.service.pipeline.call(lambda log: log.change(model.number, limits))
-    model.change(limits)
+    """Change a model's limits, or its name."""
+    model = call.model
+    await call.service.change(model, msgspec.to_builtins(call.body))
     return summary(model)
+
+
+async def copy(call: Call[CopyBody]) -> Summary:
+    """Copy a model with what it has learned; predictions that wait for their label stay with it."""
+    model = call.model
+    learner, account = Learner.from_state(*model.learner_state()), Account.from_state(model.account.state())
+    return summary(await call.service.adopt(call.body.name, model.options, (learner, account)))
+
+
+async def upload(
+    call: Call[None], *, kind: Annotated[Kind | None, Meta(description="by default that of the names it knows")] = None
+) -> Summary:
+    """Create a model from a file such as snapshot gives, or Learner.save writes."""
+    name = call.request.path_params["model"]
+    try:
+        msgspec.convert(name, ModelName)
+    except msgspec.ValidationError:
+        raise Refusal(422, f"the name must be made of {MODEL_NAME.description}", field="model") from None
+    call.service.check_ready()
+    content = bytearray()
+    async for part in call.request.stream():
+        content += part
+        if len(content) > call.service.budget.each:
+            raise Refusal(413, f"the file must be at most {call.service.budget.each} bytes", field="body")
+    learner = await asyncio.to_thread(_learner_in, bytes(content))
+    account = Account()
+    account.trials, account.mistakes = learner.trials, learner.mistakes
+    return summary(await call.service.adopt(name, options_of(learner, kind), (learner, account)))
+
+
+def _learner_in(content: bytes) -> Learner:
+    with tempfile.TemporaryDirectory(prefix="linmax-") as folder:
+        path = Path(folder) / "model.linmax"
+        path.write_bytes(content)
+        try:
+            return Learner.load(path)
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            reason = str(error).replace(str(path), "the file")
+            raise Refusal(422, f"the body must be a model file of linmax: {reason}", field="body") from None
 
 
 async def snapshot(call: Call[None]) -> Response:
@@ -119,12 +189,21 @@ async def export(
     since: After = 0,
     model: Annotated[str, Meta(description="of this model alone")] = "",
 ) -> Response:
-    """Return the log as lines of JSON: the events that there are when it begins."""
+    """Return the log as lines of JSON: the events that there are when it begins; gzipped for clients that accept it."""
     call.service.check_ready()
     number = call.service.model(model).number if model else None
     last = await call.service.pipeline.call(lambda log: log.seq)
     lines = _lines(call.service, since, last if call.request.method == "GET" else since, number)
-    return StreamingResponse(lines, media_type="application/x-ndjson")
+    if "gzip" not in call.request.headers.get("accept-encoding", ""):
+        return StreamingResponse(lines, media_type=NDJSON)
+    return StreamingResponse(_zipped(lines), media_type=NDJSON, headers={"content-encoding": "gzip"})
+
+
+async def _zipped(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    zipper = zlib.compressobj(1, wbits=GZIP)
+    async for some in lines:
+        yield zipper.compress(some)
+    yield zipper.flush()
 
 
 async def _lines(service: Service, since: int, last: int, number: int | None) -> AsyncIterator[bytes]:
@@ -132,6 +211,34 @@ async def _lines(service: Service, since: int, last: int, number: int | None) ->
         events = await service.pipeline.call(partial(EventLog.export, after=since, number=number, most=EXPORT_ROWS))
         yield b"".join(encode(event) + b"\n" for event in events if event["seq"] <= last)
         since = events[-1]["seq"] if len(events) == EXPORT_ROWS else last
+
+
+async def import_events(
+    call: Call[None],
+    *,
+    model: Annotated[str, Meta(description="all events are of this model, whatever they say")] = "",
+) -> Imported:
+    """Store and learn the events of an export: lines of JSON, gzipped or not; repeating it is harmless."""
+    call.service.check_ready()
+    return await Importer(call.service, model).run(_unzipped(call))
+
+
+async def _unzipped(call: Call[None]) -> AsyncIterator[bytes]:
+    """Yield the body in parts of moderate size, whatever its compression makes of it."""
+    if call.headers.get(b"content-encoding", b"identity") != b"gzip":
+        async for part in call.request.stream():
+            yield part
+        return
+    unzipper = zlib.decompressobj(wbits=GZIP)
+    async for part in call.request.stream():
+        while part:
+            try:
+                yield unzipper.decompress(part, MOST_UNZIPPED)
+            except zlib.error as error:
+                raise Refusal(422, f"the body is not gzip: {error}", field="body") from None
+            part = unzipper.unconsumed_tail
+            if unzipper.eof and unzipper.unused_data:  # files joined together
+                part, unzipper = unzipper.unused_data, zlib.decompressobj(wbits=GZIP)
 
 
 async def health(_call: Call[None]) -> Status:

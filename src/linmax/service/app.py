@@ -30,6 +30,7 @@ __all__ = ["OPERATIONS", "App"]
 logger = logging.getLogger("linmax.service")
 
 MODEL = "/v1/models/{model}"
+FILE, LINES = "application/octet-stream", "application/x-ndjson"
 LEARNING = (404, 409, 429, 503, 507)
 BATCH_LEARNING = (207, *LEARNING)
 # The most frequent paths come first: routes are tried in this order.
@@ -56,10 +57,11 @@ OPERATIONS = [
     Operation("GET", MODEL, admin.model, "predict", (404, 503)),
     Operation("PATCH", MODEL, admin.change, "admin", (404, 503, 507)),
     Operation("DELETE", MODEL, admin.delete, "admin", (404, 428, 503, 507), status=204),
-    Operation(
-        "GET", f"{MODEL}/snapshot", admin.snapshot, "admin", (404, 503), kind="application/octet-stream", cost=100
-    ),
-    Operation("GET", "/v1/export", admin.export, "admin", (404, 503, 507), kind="application/x-ndjson", cost=100),
+    Operation("GET", f"{MODEL}/snapshot", admin.snapshot, "admin", (404, 503), kind=FILE, cost=100),
+    Operation("PUT", f"{MODEL}/snapshot", admin.upload, "admin", (409, 413, 429, 503, 507), status=201, takes=FILE),
+    Operation("POST", f"{MODEL}/copy", admin.copy, "admin", (404, 409, 429, 503, 507), status=201),
+    Operation("POST", "/v1/import", admin.import_events, "admin", (404, 413, 503, 507), takes=LINES, cost=None),
+    Operation("GET", "/v1/export", admin.export, "admin", (404, 503, 507), kind=LINES, cost=100),
     Operation("GET", "/health", admin.health),
     Operation("GET", "/ready", admin.ready, refuses=(503,)),
     Operation("GET", "/metrics", admin.metrics, "predict", kind="text/plain"),
@@ -72,6 +74,7 @@ STANDARD_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
+SMALL_BODY = 16_384  # bytes of a body that is not counted among those that arrive
 LOOPBACK = re.compile(rb"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 NO_TIME_LIMIT = contextlib.nullcontext()  # of trials: they are answered as soon as they are stored
 ONCE = (b"host", b"authorization")  # headers that nobody sends twice in good faith
@@ -89,6 +92,7 @@ class App(Starlette):
     def __init__(self, settings: ServiceSettings, **options: Any) -> None:
         self.settings = settings
         self.metrics = Metrics()
+        self._arriving = 0  # bytes of large bodies that are being read
         self.gate = Gate(settings.data)
         self.service = Service(settings, observe=self.metrics.commit, **options)
         self.metrics.watch(self.service)
@@ -108,7 +112,7 @@ class App(Starlette):
             async with NO_TIME_LIMIT if operation.cost is None else asyncio.timeout(self.settings.answer_seconds):
                 key = self._admitted(operation, request, headers)
                 body = None if operation.reader is None else await self._body(operation, request, headers, key)
-                response = await operation(Call(self, request, key, body))
+                response = await operation(Call(self, request, headers, key, body))
         except ClientDisconnect:
             return Response()
         except TimeoutError:
@@ -147,12 +151,24 @@ class App(Starlette):
 
     async def _body(self, operation: Operation, request: Request, headers: dict[bytes, bytes], key: Key | None) -> Any:
         """Return the body of a request, as far as it is small enough and of the operation's type."""
-        assert operation.reader is not None
         length, most = headers.get(b"content-length", b"0"), self.settings.max_body
         if not length.isdigit() or int(length) > most:
             raise _too_large(most)
+        expected = int(length) if b"content-length" in headers else most
+        if expected <= SMALL_BODY:
+            return await self._read(operation, request, headers, key)
+        if self._arriving + expected > self.settings.max_arriving:
+            raise Refusal(503, f"bodies of {self._arriving} bytes are arriving; try again", retry_after=1)
+        self._arriving += expected
+        try:
+            return await self._read(operation, request, headers, key)
+        finally:
+            self._arriving -= expected
+
+    async def _read(self, operation: Operation, request: Request, headers: dict[bytes, bytes], key: Key | None) -> Any:
+        assert operation.reader is not None
         parts: list[bytes] = []
-        size, more = 0, True
+        size, more, most = 0, True, self.settings.max_body
         while more:  # as Request.stream does, in half the time
             message = await request.receive()
             if message["type"] == "http.disconnect":

@@ -50,8 +50,11 @@ def back_up(data: Path, target: Path) -> str:
 
 def _copy_files(data: Path, partial: Path) -> None:
     """Copy snapshots and keys; a snapshot that vanishes meanwhile is an old one."""
-    (partial / "snapshots").mkdir(mode=0o700)
-    for path in [*(data / "snapshots").glob("[0-9]*.linmax"), data / "keys.json", data / "closed"]:
+    states: list[Path] = []
+    for folder in ("snapshots", "baselines"):
+        (partial / folder).mkdir(mode=0o700)
+        states += (data / folder).glob("[0-9]*.linmax")
+    for path in [*states, data / "keys.json", data / "closed"]:
         with contextlib.suppress(FileNotFoundError):
             shutil.copy2(path, partial / path.relative_to(data))
 
@@ -70,7 +73,7 @@ def _has_snapshots(partial: Path) -> bool:
     log = apsw.Connection(str(partial / "log.sqlite"))
     kept: list[Any] = log.execute("SELECT model, kept FROM models WHERE deleted IS NULL AND kept > 0").fetchall()
     log.close()
-    matches = [SNAPSHOT_NAME.fullmatch(path.name) for path in (partial / "snapshots").iterdir()]
+    matches = [SNAPSHOT_NAME.fullmatch(path.name) for path in partial.glob("*s/*.linmax")]
     reached = {(int(match[1]), int(match[2])) for match in matches if match}
     return all(any(model == number and seq >= first for model, seq in reached) for number, first in kept)
 

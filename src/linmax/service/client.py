@@ -197,6 +197,7 @@ class Verbs:
         candidates: Any = None,
         label: Any = UNSET,
         wrong: Any = UNSET,
+        weight: float | None = None,
         id: str | None = None,
     ) -> Any:
         """Learn an instance with its label, or with ``id`` alone the label of a stored one; return the prediction.
@@ -207,6 +208,7 @@ class Verbs:
             raise TypeError("learn() requires label= or wrong=, one of them")
         given = _instance(attributes, votes, scores, candidates)
         truth = {"label": _plain(label)} if wrong is UNSET else {"wrong": _plain(wrong)}
+        truth |= _given(weight=weight)
         verb = "learn" if given or id is None else "label"
         return self._ask("POST", _path(model, verb), given | truth | {"id": id or self._ids.new()}, "predicted")
 
@@ -275,7 +277,7 @@ class Verbs:
 
     def _result(self, request: ClientRequest, status: int, headers: Mapping[str, str], content: bytes) -> Any:
         """Return the result for the caller; raise `RetryLater` if the request should be sent again."""
-        is_json = headers.get("content-type", "") == "application/json"
+        is_json = headers.get("content-type", "") in ("application/json", "application/problem+json")
         answer = json.loads(content) if is_json and content else content or None
         if status == ACCEPTED:  # it compiles
             raise RetryLater(float(headers.get("retry-after", 1)), None)
@@ -460,12 +462,11 @@ def _probabilities(answer: Any) -> Any:
 
 
 def _confirmation(answer: Any) -> Any:
-    error = answer["error"]
-    if "confirm" not in error:
-        raise _error(error["status"], answer)
-    return error["confirm"]
+    if "confirm" not in answer:
+        raise _error(answer["status"], answer)
+    return answer["confirm"]
 
 
 def _error(status: int, answer: Any) -> ServiceError:
-    error = answer.get("error", {}) if isinstance(answer, dict) else {}
-    return ServiceError(status, error.get("message", "the service gave no reason"), error.get("field"))
+    problem = answer if isinstance(answer, dict) else {}
+    return ServiceError(status, problem.get("detail", "the service gave no reason"), problem.get("field"))

@@ -44,6 +44,8 @@ def truth_of(body: LearnBody | LabelBody, limits: InstanceLimits) -> tuple[Any, 
     """Return (label, False), (None, False) for a trial without one, or (class, True) for a class that is wrong."""
     if body.label is not UNSET and body.wrong is not UNSET:
         raise Refusal(422, "send label or wrong, not both: a label says more", field="wrong")
+    if body.weight != 1.0 and (limits.candidates or body.wrong is not UNSET or body.label is None):
+        raise Refusal(422, "weight requires a label that is a class of the model; leave it out", field="weight")
     if body.wrong is not UNSET:
         return limits.label(body.wrong, "wrong"), True
     if body.label is UNSET:
@@ -68,6 +70,9 @@ def instance_of(body: Instanced, limits: InstanceLimits) -> Instance:
     others = body.votes is not None or body.scores is not None or body.candidates is not None or limits.candidates
     if kind == "attributes" and type(attributes) is dict and not others and len(attributes) <= limits.most:
         return {"attributes": attributes} if attributes else {}  # the usual case
+    size = sum(len(block) for block in (attributes, body.votes, body.scores) if block is not None)
+    if size > limits.most:  # before anything is done with each of them
+        raise Refusal(422, f"the instance has {size} features, this model takes at most {limits.most}", field=kind)
     if limits.candidates or body.candidates is not None:
         classes = _candidates(body, limits)
     instance: Instance = {}
@@ -79,10 +84,9 @@ def instance_of(body: Instanced, limits: InstanceLimits) -> Instance:
             raise Refusal(422, f"{name} must be absent: this model takes {kind}", field=name)
         if block is not None and (found := read(block, limits, classes)):
             instance[name] = found
-    size = sum(len(instance.get(name, ())) for name in ("attributes", "votes"))
-    size += sum(map(len, instance.get("scores", {}).values()))
+    size = sum(map(len, instance.get("scores", {}).values()))
     if size > limits.most:
-        raise Refusal(422, f"the instance has {size} features, this model takes at most {limits.most}", field=kind)
+        raise Refusal(422, f"the instance has {size} scores, this model takes at most {limits.most}", field=kind)
     return instance if body.candidates is None else instance | {"candidates": body.candidates}
 
 

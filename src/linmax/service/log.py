@@ -6,13 +6,13 @@ process owns a log, which an exclusive lock on the file ``lock`` beside it enfor
 backup does.
 
 An event has a number, a kind, the time, an id or the number of the event that it refers to, and a body: the msgpack
-array [instance, label, wrong, served, likely].
+array [instance, label, wrong, served, likely, weight].
 
 | kind | holds |
 |---|---|
 | predict | id, instance, the label that was served, and the probabilities and the like that were served with it |
-| learn | id, instance, label, and whether that class is only known to be wrong |
-| label | the prediction that it refers to, label, wrong |
+| learn | id, instance, label, whether that class is only known to be wrong, weight |
+| label | the prediction that it refers to, label, wrong, weight |
 | forget | the prediction whose label will never come |
 | wants | "?" and the id, instance: whether its label is worth asking for, which a selective learner draws |
 | asks | the tolerance, and the costs if any, by which voters are asked from now on |
@@ -103,6 +103,7 @@ class Body(msgspec.Struct, array_like=True, gc=False):
     wrong: bool = False  # all that is known is that the label is not `label`
     served: Label | None = None
     likely: bytes | None = None  # what was served with the label, as JSON
+    weight: float = 1.0
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -119,6 +120,7 @@ class Event(msgspec.Struct, gc=False):
     label: Label | None = None
     wrong: bool = False
     likely: bytes | None = None
+    weight: float = 1.0
     repeat: bool = False
     answered: bool = True  # `served` is known (of a learn event: it has been applied and written down)
     fault: str | None = None  # why it could not be learned
@@ -146,7 +148,7 @@ def _event(row: tuple[Any, ...], *, repeat: bool = True) -> Event:
         about = body if first is None else _decode(first)
     except msgspec.DecodeError:
         raise Refusal(500, f"event {seq} is damaged; run linmax serve verify") from None
-    event = Event(seq, kind, about.instance, about.served, body.label, body.wrong, about.likely)
+    event = Event(seq, kind, about.instance, about.served, body.label, body.wrong, about.likely, body.weight)
     event.repeat, event.fault, event.crc, event.at = repeat, fault, crc, at
     event.id = id if first_id is None else first_id
     if kind in (LEARN, WANTS):
@@ -560,7 +562,7 @@ class EventLog:
         elif refers is not None:
             row.pending -= 1
             self.run("DELETE FROM pending WHERE model = ? AND seq = ?", (number, refers))
-        event = Event(seq, kind, body.instance, body.served, body.label, body.wrong, body.likely, crc=crc)
+        event = Event(seq, kind, body.instance, body.served, body.label, body.wrong, body.likely, body.weight, crc=crc)
         event.answered = kind not in (LEARN, WANTS)
         return event
 
@@ -582,8 +584,8 @@ class EventLog:
 
     # -- models ---------------------------------------------------------------------------------------
 
-    def create(self, name: str, description: dict[str, Any]) -> ModelRow:
-        """Store a new model; 409 when the name is taken."""
+    def create(self, name: str, description: dict[str, Any], *, begun: bool = False) -> ModelRow:
+        """Store a new model, which is `begun` if it begins with a state; 409 when the name is taken."""
         if any(row.name == name for row in self.models.values()):
             raise Refusal(409, f"a model called {name!r} exists; delete it or choose another name", field="name")
         self.seq += 1
@@ -591,9 +593,11 @@ class EventLog:
         number = self.run("SELECT coalesce(max(model), 0) + 1 FROM models").get
         text = json.dumps(description, allow_nan=False)
         crc = zlib.crc32(json.dumps([self.identity, number, name, text, self.at]).encode())
-        sql = "INSERT INTO models (model, name, description, created, kept_crc) VALUES (?,?,?,?,?)"
-        self.run(sql, (number, name, text, self.at, crc))
-        row = self.models[number] = ModelRow(number, name, description, self.at, kept_crc=crc, crc=crc)
+        kept = self.seq if begun else 0
+        sql = "INSERT INTO models (model, name, description, created, kept, kept_crc) VALUES (?,?,?,?,?,?)"
+        self.run(sql, (number, name, text, self.at, kept, crc))
+        row = ModelRow(number, name, description, self.at, kept=kept, kept_crc=crc, last=kept, crc=crc)
+        self.models[number] = row
         return row
 
     def delete(self, number: int) -> None:
@@ -604,13 +608,16 @@ class EventLog:
         self.run("UPDATE models SET deleted = ? WHERE model = ?", (self.seq, number))
         del self.models[number]
 
-    def change(self, number: int, limits: dict[str, Any]) -> None:
-        """Change a model's limits."""
+    def change(self, number: int, name: str, limits: dict[str, Any]) -> None:
+        """Change a model's name and limits; 409 when the name is taken."""
         row = self.model(number)
-        row.limits = row.limits | limits
+        if any(other.name == name for other in self.models.values() if other is not row):
+            raise Refusal(409, f"a model called {name!r} exists; choose another name", field="name")
+        row.name, row.limits = name, row.limits | limits
         self.seq += 1
         self.note_seq()
-        self.run("UPDATE models SET limits = ? WHERE model = ?", (json.dumps(row.limits), number))
+        sql = "UPDATE models SET name = ?, limits = ? WHERE model = ?"
+        self.run(sql, (name, json.dumps(row.limits), number))
 
     def model(self, number: int) -> ModelRow:
         """Return the model of a number; 404 when it was deleted."""
@@ -663,12 +670,16 @@ class EventLog:
                     raise Damaged(seq, f"event {seq} is damaged: it does not fit the running checksum of the log")
                 body = _decode(content)
                 if refers is None:
-                    yield Event(seq, kind, body.instance, body.served, body.label, body.wrong, crc=crc)
+                    yield Event(
+                        seq, kind, body.instance, body.served, body.label, body.wrong, weight=body.weight, crc=crc
+                    )
                 elif first is None:
                     raise Damaged(seq, f"event {seq} is about event {refers}, which is missing")
                 else:
                     about = _decode(first)
-                    yield Event(seq, kind, about.instance, about.served, body.label, body.wrong, crc=crc)
+                    yield Event(
+                        seq, kind, about.instance, about.served, body.label, body.wrong, weight=body.weight, crc=crc
+                    )
 
     def faults(self, number: int, after: int) -> dict[int, str]:
         """Return why events of a model could not be learned, as far as that is written down."""
@@ -807,6 +818,8 @@ def _shown(event: Event, model: str) -> dict[str, Any]:
         shown["served"] = event.served
     if event.kind in (LEARN, LABEL):
         shown["wrong" if event.wrong else "label"] = event.label
+        if event.weight != 1.0:
+            shown["weight"] = event.weight
     if event.kind == LEARN and event.answered:
         shown["predicted"] = event.served
     if event.kind == WANTS and event.answered:

@@ -19,6 +19,7 @@ import numpy as np
 
 from linmax import bounds
 from linmax.core.contract import Rule
+from linmax.engine.notation import parse
 from linmax.models.online import Learner
 from linmax.service.environment import environment
 from linmax.service.instances import Instance, InstanceLimits, Label
@@ -74,6 +75,7 @@ class ServedModel:
         self.fragile = is_fragile(self.options.learner, self.options.kind, self.options.thresholds)
         self.account = Account()
         self.applied = 0  # sequence number of the last event in the state
+        self.first = row.kept
         self.crc = row.kept_crc  # the running checksum after it
         self.saved = 0  # the same for the newest snapshot
         self.pending = 0  # predictions that wait for their label
@@ -88,8 +90,15 @@ class ServedModel:
         """Return whether these are its options, as they are now or as they were when it was created."""
         return description in (self.description, msgspec.to_builtins(self.options))
 
-    def change(self, limits: Mapping[str, Any]) -> None:
-        """Change options that do not affect what is learned."""
+    def begin(self, learner: Learner, account: Account) -> None:
+        """Begin with what another model has learned, at the place where this one's log begins."""
+        self.learner, self.account = learner, account
+        self.applied = self.saved = self.first
+        self.names, self.nbytes = KnownNames(learner), self.measure()
+
+    def change(self, name: str, limits: Mapping[str, Any]) -> None:
+        """Change the name, and options that do not affect what is learned."""
+        self.name = name
         self.options = msgspec.convert(msgspec.to_builtins(self.options) | dict(limits), ModelOptions)
         self.limits = InstanceLimits(self.options)
 
@@ -179,6 +188,8 @@ class ServedModel:
             self.learner.ask_by(given["tolerance"], given.get("costs"))
             return None
         truth: dict[str, Any] = {"wrong" if event.wrong else "label": event.label}
+        if event.weight != 1.0:
+            truth["weight"] = event.weight
         before = self.learner_state() if self.fragile else None
         try:
             return self.learner.learn(**given, **truth)
@@ -304,6 +315,29 @@ def _uses(learner: Learner, instance: Instance, label: Label) -> list[Callable[[
         lambda: learner.weights.arrays,
         lambda: Learner.from_state(*learner.state()).learn(**instance, label=label),
     ]
+
+
+def options_of(learner: Learner, kind: str | None) -> ModelOptions:
+    """Return the options with which a model goes on from a learner; 422 if it cannot."""
+    columns = learner.model.columns
+    blocks = {"attributes": columns.attributes, "votes": columns.voters, "scores": columns.raters}
+    found = [name for name, names in blocks.items() if names]
+    options = {
+        "learner": str(learner.learner),
+        "kind": kind or (found[0] if len(found) == 1 else "mixed"),
+        "labels": "integer" if learner.classes and all(type(name) is int for name in learner.classes) else "text",
+        "classes": list(learner.classes) if learner.fixed else None,
+        "candidates": learner.takes_candidates,
+        **{name: learner.options[name] for name in ("thresholds", "tie", "update_on_tie")},
+    }
+    try:
+        made = msgspec.convert(options, ModelOptions)
+        parse(made.learner)
+    except (ValueError, TypeError) as error:
+        raise Refusal(422, f"the service cannot go on from this model: {error}", field="body") from None
+    if any(type(name) is not (int if made.labels == "integer" else str) for name in learner.classes):
+        raise Refusal(422, "the classes of the model must all be text, or all whole numbers", field="body")
+    return made
 
 
 def make_learner(options: ModelOptions) -> Learner:

@@ -73,6 +73,13 @@ class Budget:
     def __init__(self, each: int, total: int, models: Callable[[], Iterable[ServedModel]]) -> None:
         self.each, self.total, self._models = each, total, models
 
+    def check(self, model: ServedModel) -> None:
+        """Refuse a whole model that is too large."""
+        total = model.size + sum(other.size for other in list(self._models()))
+        if model.size > self.each or total > self.total:
+            message = f"the model takes {_mega(model.size)}, with the others {_mega(total)}"
+            raise Refusal(507, f"{message}; allowed are {_mega(self.each)} and {_mega(self.total)} (--memory)")
+
     def admit(self, model: ServedModel, new: list[set[Label]]) -> None:
         """Add new names to a model; 422 if they are too many, 422 or 507 if there is no memory left."""
         names, most = model.names, model.options.max_names

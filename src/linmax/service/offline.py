@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.service.environment import agree, environment, same_versions, versions
+from linmax.service.environment import environment, versions
 from linmax.service.log import ASKS, LABEL, LEARN, SKIPPED, WANTS, Damaged, EventLog, ModelRow
 from linmax.service.model import ServedModel
 from linmax.service.pages import CheckedVFS, connect
@@ -75,7 +75,7 @@ def check(data: Path, *, settle: bool = False) -> Findings:
     """Try to recover every model as the server would; list incidents, and settle them if wanted."""
     report = Findings()
     with opened(data) as log:
-        snapshots = Snapshots(data / "snapshots")
+        snapshots = Snapshots(data)
         snapshots.sweep(log)
         for row in list(log.models.values()):
             try:
@@ -112,9 +112,10 @@ def skip(data: Path, name: str, seq: int) -> str:
             raise ValueError(
                 f"model {name!r} has no labelled event {seq}; linmax serve check {data} names the one to skip"
             )
-        if seq <= row.kept:
+        baseline = Snapshots(data).baseline(row.number, row.kept)
+        if seq <= max(row.kept, baseline[0] if baseline else 0):
             raise ValueError(f"event {seq} is part of every snapshot that is left; it cannot be skipped any more")
-        for reached, path in Snapshots(data / "snapshots").found(row.number):
+        for reached, path in Snapshots(data).found(row.number):
             if reached >= seq:
                 path.unlink()
         log.begin()
@@ -135,7 +136,7 @@ def delete(data: Path, name: str) -> str:
             log.begin()
             more = log.purge(10_000) > 0
             log.commit()
-        Snapshots(data / "snapshots").remove(number)
+        Snapshots(data).remove(number)
     return f"model {name} is deleted"
 
 
@@ -161,17 +162,21 @@ def exported(data: Path, model: str | None, since: int) -> Iterator[dict[str, An
 
 
 def verify(data: Path) -> Findings:
-    """Replay every model from its first event, and compare checksums, answers and snapshots, bit by bit.
+    """Replay every model, and compare checksums, answers and snapshots, bit by bit.
 
-    Where another processor or another version has learned, states are compared within a tolerance.
+    What another version or another processor learned cannot be replayed to the bit. So a model is replayed from its
+    baseline on, the state in which that one left it; what is before is compared with the checksums alone.
     """
     report = Findings()
     with opened(data) as log:
         sound = [line for (line,) in log.run("PRAGMA integrity_check")]
         report.add(f"the file of the log: {'; '.join(map(str, sound))}", good=sound == ["ok"])
+        learned_by = log.environments[-1] if log.environments else environment()
+        if learned_by != environment():
+            report.add(f"learned by {versions(learned_by)}, replayed by {versions(environment())}: figures may differ")
         for row in list(log.models.values()):
             try:
-                _Verified(log, Snapshots(data / "snapshots"), row).run(report)
+                _Verified(log, Snapshots(data), row, strict=learned_by == environment()).run(report)
             except Exception as error:  # whatever it is, it concerns this model alone
                 reason = f"{error}" if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
                 report.add(f"{row.name}: {reason}", good=False)
@@ -179,64 +184,54 @@ def verify(data: Path) -> Findings:
 
 
 class _Verified:
-    """The comparison of one model with its replay."""
+    """The comparison of one model with its replay; `strict` if every difference is an error."""
 
-    def __init__(self, log: EventLog, snapshots: Snapshots, row: ModelRow) -> None:
-        self.log, self.row = log, row
-        self.states = []
-        for seq, path in reversed(snapshots.found(row.number)):
-            header, arrays = files.read(path, SNAPSHOT)
-            if not belongs(header, seq, log, row.number):
-                raise ValueError(f"snapshot {path.name} is not part of this log's history")
-            self.states.append((seq, header, arrays))
+    def __init__(self, log: EventLog, snapshots: Snapshots, row: ModelRow, *, strict: bool) -> None:
+        self.log, self.row, self.strict = log, row, strict
+        found = snapshots.found(row.number)[::-1]
+        baseline = snapshots.baseline(row.number, row.kept)
+        if baseline is None and row.kept:  # the first events are gone, and the oldest snapshot stands for them
+            baseline = found[0]
+        first = 0 if baseline is None else baseline[0]
+        self.states = [self._read(seq, path) for seq, path in found if seq > first]
+        self.begin = None if baseline is None else self._read(*baseline)
         self.answers, self.skipped = 0, False
-        self.different: Counter[str] = Counter()  # because of another processor or version
-        learned_by = [*log.environments, *(header["written_by"] for _, header, _ in self.states)]
-        self.others = [by for by in learned_by if by != environment()]
+        self.different: Counter[str] = Counter()
         log.answered = 0  # what a replay predicts is compared, also where it is written down
+
+    def _read(self, seq: int, path: Path) -> tuple[int, dict[str, Any], Any]:
+        header, arrays = files.read(path, SNAPSHOT)
+        if not belongs(header, seq, self.log, self.row.number):
+            raise ValueError(f"snapshot {path.name} is not part of this log's history")
+        return seq, header, arrays
 
     def run(self, report: Findings) -> None:
         row, model = self.row, ServedModel(self.row)
-        begin = ""
-        if row.kept:  # the first events are gone, and the oldest snapshot stands for them
-            seq, header, arrays = self.states.pop(0)
+        since = ""
+        if self.begin is not None:
+            seq, header, arrays = self.begin
+            for _ in self.log.replay(row.number, row.kept, seq, row.kept_crc):
+                pass  # each is compared with the running checksum
             model.restore(header, arrays)
-            begin = f" (from the snapshot at event {seq} on; the log begins after {row.kept})"
+            since = f" from event {seq} on"
         trials = 0
         for seq, header, arrays in self.states:
             trials += replay(model, self.log, self._compare, until=seq)
             self._compare_state(seq, header, arrays, model)
         trials += replay(model, self.log, self._compare)
-        same = "the same"
-        if self.different:
-            found = " and ".join(f"{count} {kind}" for kind, count in self.different.items())
-            same = f"the same but for {found}: {self._reason()}"
+        found = " and ".join(f"{count} {kind}" for kind, count in self.different.items())
+        same = f"the same but for {found}" if found else "the same"
         fits = "fits" if model.crc == row.crc else "does not fit"
         report.add(
-            f"{row.name}: {trials} trials replayed{begin}, {self.answers} answers and {len(self.states)} snapshots are "
+            f"{row.name}: {trials} trials replayed{since}, {self.answers} answers and {len(self.states)} snapshots are "
             f"{same}, the running checksum {fits}",
             good=model.crc == row.crc,
         )
 
     def _compare_state(self, seq: int, header: dict[str, Any], arrays: Any, model: ServedModel) -> None:
-        """Compare a snapshot with the replay: bit by bit, or within the tolerance where others learned it."""
         own, ours = model.state()
-        if header["account"] == own["account"] and digest(arrays) == digest(ours):
-            return
-        near = agree(arrays, ours) and header["account"]["trials"] == own["account"]["trials"]
-        if not self.others or not (near or self._other_versions()):
-            raise ValueError(f"the snapshot at event {seq} differs from a replay")
-        self.different["snapshots"] += 1
-
-    def _other_versions(self) -> list[str]:
-        """Name the versions, other than these, that have learned from the log."""
-        return [versions(by) for by in self.others if not same_versions(by, environment())]
-
-    def _reason(self) -> str:
-        found = self._other_versions()
-        if found:
-            return f"{found[-1]} learned some of them, and may learn differently"
-        return "replayed on a different processor, differences within tolerance"
+        if header["account"] != own["account"] or digest(arrays) != digest(ours):
+            self._differs("snapshots", f"the snapshot at event {seq} differs from a replay")
 
     def _compare(self, seq: int, predicted: Guess, fault: str | None) -> None:
         stored = self.log.run("SELECT predicted, fault FROM answers WHERE seq = ?", (seq,)).get
@@ -245,11 +240,13 @@ class _Verified:
         if stored[1] == SKIPPED:
             self.skipped = True  # later answers came from a model that had learned it
         if not self.skipped and tuple(stored) != (predicted, fault):
-            # On another processor ties may be broken differently; damage changes more than one answer in a thousand.
-            if not self.others or (self.different["answers"] > self.answers // 1000 and not self._other_versions()):
-                raise ValueError(f"event {seq} was answered with {stored[0]!r}, and a replay gives {predicted!r}")
-            self.different["answers"] += 1
+            self._differs("answers", f"event {seq} was answered with {stored[0]!r}, and a replay gives {predicted!r}")
         self.answers += 1
+
+    def _differs(self, what: str, message: str) -> None:
+        if self.strict:
+            raise ValueError(message)
+        self.different[what] += 1
 
 
 def digest(arrays: Any) -> str:

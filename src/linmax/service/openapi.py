@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from linmax import __version__
-from linmax.service.schemas import Error
+from linmax.service.operations import JSON, PROBLEM
+from linmax.service.schemas import Problem
 
 if TYPE_CHECKING:
     from linmax.service.operations import Operation
@@ -41,7 +42,7 @@ RETRY = {"Retry-After": {"schema": {"type": "integer", "minimum": 1}, "descripti
 
 def describe(operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the whole description."""
-    forms = [form for operation in operations for form in (operation.body, operation.returns) if form] + [Error]
+    forms = [form for operation in operations for form in (operation.body, operation.returns) if form] + [Problem]
     schemas, components = msgspec.json.schema_components(forms, ref_template="#/components/schemas/{name}")
     named = dict(zip(map(id, forms), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -75,10 +76,10 @@ def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
         success["links"] = {"label": {"operationId": "label", "parameters": model, "requestBody": links}}
     responses = {str(operation.status): success}
     statuses = {403, 500, *operation.refuses} | ({401} if operation.scope else set())
-    statuses |= {413, 415, 422} if operation.reader is not None else {422} if operation.query else set()
+    statuses |= {413, 415, 422} if operation.reader is not None else {422}
     for status in sorted(statuses):
-        form = operation.returns if status < HTTPStatus.MULTIPLE_CHOICES else Error
-        responses[str(status)] = {"description": MEANINGS[status], "content": content(form)}
+        form, kind = (operation.returns, JSON) if status < HTTPStatus.MULTIPLE_CHOICES else (Problem, PROBLEM)
+        responses[str(status)] = {"description": MEANINGS[status], "content": content(form, kind)}
         if status in (202, 429, 503):
             responses[str(status)]["headers"] = RETRY
     text = {"type": "string", "minLength": 1}
@@ -97,6 +98,8 @@ def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
         described["parameters"] = parameters
     if operation.reader is not None:
         described["requestBody"] = {"required": True, "content": content(operation.body)}
+    elif operation.takes:
+        described["requestBody"] = {"required": True, "content": content(None, operation.takes)}
     return described
 
 

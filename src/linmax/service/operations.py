@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import UnionType
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Operation", "encode", "json_response", "refusal_response"]
 
 Body = TypeVar("Body")
-JSON = "application/json"
+JSON, PROBLEM = "application/json", "application/problem+json"
 encode = msgspec.json.Encoder().encode
 
 
-def json_response(content: Any, status: int = 200) -> Response:
+def json_response(content: Any, status: int = 200, kind: str = JSON) -> Response:
     """Encode plain data or structs as an answer."""
-    return Response(encode(content), status, media_type=JSON)
+    return Response(encode(content), status, media_type=kind)
 
 
 def refusal_response(refusal: Refusal, more: dict[str, Any] | None = None) -> Response:
-    """Return a refusal as an answer, with `more` and the error in its body."""
-    response = json_response((more or {}) | refusal.body(), refusal.status)
+    """Return a refusal as an answer, with `more` in its body."""
+    response = json_response((more or {}) | refusal.body(), refusal.status, PROBLEM)
     if refusal.retry_after is not None:
         response.headers["retry-after"] = str(max(1, math.ceil(refusal.retry_after)))
     if refusal.status == HTTPStatus.UNAUTHORIZED:
@@ -51,6 +51,7 @@ class Call(Generic[Body]):
 
     app: App
     request: Request
+    headers: Mapping[bytes, bytes]
     key: Key | None
     body: Body
 
@@ -64,6 +65,11 @@ class Call(Generic[Body]):
         """The model that the path names."""
         return self.app.service.model(self.request.path_params["model"])
 
+    def require_learn(self, what: str) -> None:
+        """Refuse what is stored, or changes what is learned, if the key only allows predictions."""
+        if self.key is not None and "learn" not in self.key.scopes:
+            raise Refusal(403, f"{what}, and the key {self.key.name!r} does not allow 'learn'")
+
 
 class Operation:
     """One method of one path. Its name, types and description are those of the handler.
@@ -76,6 +82,7 @@ class Operation:
     scope : what a key must allow; "" for everybody.
     refuses : statuses beyond those that every operation may give.
     status, kind : of an answer that is a success.
+    takes : media type of a body that the handler reads itself.
     cost : in trials, against the rate of a key; None for the number of trials in the body.
     """
 
@@ -89,10 +96,11 @@ class Operation:
         *,
         status: int = 200,
         kind: str = JSON,
+        takes: str = "",
         cost: int | None = 1,
     ) -> None:
         self.method, self.path, self.handler, self.scope = method, path, handler, scope
-        self.refuses, self.status, self.kind, self.cost = refuses, status, kind, cost
+        self.refuses, self.status, self.kind, self.takes, self.cost = refuses, status, kind, takes, cost
         self.name = re.sub(r"_(\w)", lambda match: match[1].upper(), handler.__name__)
         self.summary = (handler.__doc__ or "").partition("\n")[0].rstrip(".")
         hints = get_type_hints(handler, include_extras=True)
@@ -107,6 +115,10 @@ class Operation:
 
     def parameters(self, request: Request) -> dict[str, Any]:
         """Return the parameters of the query, or raise a 422 that names one."""
+        for name in request.query_params:
+            if name not in self.query:
+                known = ", ".join(self.query) or "none"
+                raise Refusal(422, f"there is no parameter {name[:40]!r}; there are: {known}", field=name[:40])
         found = {}
         for name, (form, _) in self.query.items():
             if (text := request.query_params.get(name)) is not None:
@@ -118,7 +130,9 @@ class Operation:
 
     async def __call__(self, call: Call[Any]) -> Response:
         """Answer an admitted request."""
-        found = await self.handler(call, **(self.parameters(call.request) if self.query else {}))
+        found = await self.handler(
+            call, **(self.parameters(call.request) if call.request.scope["query_string"] else {})
+        )
         if isinstance(found, Response):
             return found
         return Response(status_code=204) if found is None else json_response(found, self.status)

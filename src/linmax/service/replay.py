@@ -92,7 +92,7 @@ def _learn_rows(model: ServedModel, events: list[Event], written: int, note: Not
         return True
     if model.limits.kind != "attributes" or model.fragile:
         return False
-    if any(event.label is None or event.wrong or event.kind not in (LEARN, LABEL) for event in events):
+    if any(e.label is None or e.wrong or e.weight != 1.0 or e.kind not in (LEARN, LABEL) for e in events):
         return False
     places: Any = learner.model.columns.attributes  # a mapping to columns
     classes = {name: number for number, name in enumerate(learner.known)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from http import HTTPStatus
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -32,11 +33,13 @@ Candidates = Annotated[
     list[Label], Meta(min_length=1, max_length=1000, description="the classes of this trial: only these may win")
 ]
 Costs = Annotated[dict[Text, float], Meta(description="voter: cost of asking it, >= 0; every voter requires one")]
+Weighting = Annotated[float, Meta(ge=0.0, le=1e6, description="how many trials this one counts for")]
 MaxPending = Annotated[int, Meta(ge=1, le=100_000_000)]
 MaxFeatures = Annotated[int, Meta(ge=1, le=1_000_000)]
 MaxNames = Annotated[int, Meta(ge=1, le=100_000_000)]
 Expire = Annotated[float, Meta(gt=0.0, le=1e9)]
 MOST_ITEMS = 1000
+Kind = Literal["attributes", "votes", "scores", "mixed"]
 
 
 # -- requests -----------------------------------------------------------------------------------------------------
@@ -46,7 +49,7 @@ class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
     """How a model learns and what it takes."""
 
     learner: Text = "auto"
-    kind: Literal["attributes", "votes", "scores", "mixed"] = "attributes"
+    kind: Kind = "attributes"
     labels: Literal["text", "integer"] = "text"
     classes: Annotated[list[Label], Meta(min_length=1, max_length=10_000)] | None = None
     candidates: bool = False
@@ -60,8 +63,9 @@ class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Limits(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Options that can be changed while a model is at work, because they do not affect what it learns."""
+    """Options that can be changed while a model is at work, because they do not affect what it learns; its name."""
 
+    name: ModelName | UnsetType = UNSET
     max_pending: MaxPending | UnsetType = UNSET
     max_features: MaxFeatures | UnsetType = UNSET
     max_names: MaxNames | UnsetType = UNSET
@@ -70,6 +74,12 @@ class Limits(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tru
 
 class NewModel(ModelOptions, kw_only=True, forbid_unknown_fields=True):
     """A model to create."""
+
+    name: ModelName
+
+
+class CopyBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The name of the copy."""
 
     name: ModelName
 
@@ -101,6 +111,7 @@ class LearnBody(Instanced, kw_only=True, forbid_unknown_fields=True):
 
     label: Label | UnsetType | None = UNSET
     wrong: Label | UnsetType = UNSET
+    weight: Weighting = 1.0
     id: Id | None = None
 
 
@@ -110,6 +121,7 @@ class LabelBody(Struct, kw_only=True, forbid_unknown_fields=True):
     id: Id
     label: Label | UnsetType | None = UNSET
     wrong: Label | UnsetType = UNSET
+    weight: Weighting = 1.0
 
 
 class WantsBody(Instanced, kw_only=True, forbid_unknown_fields=True):
@@ -214,20 +226,15 @@ class Asked(Struct, kw_only=True):
     voter: str | None
 
 
-class Fault(Struct, kw_only=True, omit_defaults=True):
-    """The reason of a refusal, and the field at fault."""
+class Problem(Struct, kw_only=True, omit_defaults=True):
+    """The body of every answer that is not a success, by RFC 9457; `field` is the field at fault."""
 
+    title: str
     status: int
-    message: str
+    detail: str
     field: str | None = None
     confirm: str | None = None
     quarantined: bool = False
-
-
-class Error(Struct, kw_only=True):
-    """The body of every answer that is not a success."""
-
-    error: Fault
 
 
 class PredictedItem(Likely, kw_only=True):
@@ -236,7 +243,7 @@ class PredictedItem(Likely, kw_only=True):
     label: Label | UnsetType | None = UNSET
     id: str | UnsetType = UNSET
     seq: int | UnsetType = UNSET
-    error: Fault | UnsetType = UNSET
+    error: Problem | UnsetType = UNSET
 
 
 class LearnedItem(PredictedItem, kw_only=True):
@@ -257,6 +264,30 @@ class LearnedBatch(Struct, kw_only=True):
     """One result for each item, in order."""
 
     results: list[LearnedItem]
+
+
+class ImportRow(Struct, kw_only=True):
+    """An event of an export; what follows from the others, such as its number, is passed over."""
+
+    kind: Literal["predict", "learn", "label", "forget", "wants_label", "ask"]
+    id: Id | None = None
+    model: ModelName | None = None
+    instance: Instanced | None = None
+    served: Label | None = None
+    label: Label | UnsetType | None = UNSET
+    wrong: Label | UnsetType = UNSET
+    weight: Weighting = 1.0
+    tolerance: float = TOLERANCE
+    costs: Costs | None = None
+
+
+class Imported(Struct, kw_only=True):
+    """Lines that were stored, lines that the log had already, and refused ones, with the first reasons by line."""
+
+    stored: int = 0
+    repeated: int = 0
+    refused: int = 0
+    problems: list[tuple[int, Problem]] = []
 
 
 class Status(Struct, kw_only=True):
@@ -303,10 +334,11 @@ class QuarantinedView(Struct, kw_only=True):
 
 
 class Models(Struct, kw_only=True):
-    """All models; those in quarantine are not served."""
+    """Models by name, and all in quarantine; request those `after` the name in `next` for more, if it is not null."""
 
     models: list[Summary]
     quarantined: list[QuarantinedView]
+    next: str | None = None
 
 
 class Weight(Struct, kw_only=True, omit_defaults=True):
@@ -426,7 +458,7 @@ class Refusal(Exception):
     Examples
     --------
     >>> Refusal(404, "no model is called 'spam'").body()
-    {'error': {'status': 404, 'message': "no model is called 'spam'"}}
+    {'title': 'Not Found', 'status': 404, 'detail': "no model is called 'spam'"}
     """
 
     def __init__(
@@ -437,9 +469,10 @@ class Refusal(Exception):
         self.retry_after, self.details = retry_after, details
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON body; `field` is there when one field is at fault."""
+        """Return the problem as plain data; `field` is there when one field is at fault."""
         field = {} if self.field is None else {"field": self.field}
-        return {"error": {"status": self.status, "message": self.message} | field | self.details}
+        title = HTTPStatus(self.status).phrase
+        return {"title": title, "status": self.status, "detail": self.message} | field | self.details
 
 
 # -- reading ------------------------------------------------------------------------------------------------------
@@ -451,6 +484,7 @@ PATH_STEP = re.compile(r"\w+|\[\d+\]|\[\.\.\.\]")
 GOT = re.compile(r"got `(\w+)`")
 JSON_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None), "array": list, "object": dict}
 MOST_SHOWN = 100
+LARGE_BODY = 2**17  # bytes of a body in which the value at fault is not looked for
 
 
 class BodyReader(Generic[Form]):
@@ -481,7 +515,11 @@ def _mistyped(error: msgspec.ValidationError, body: bytes) -> Refusal:
     field = place.removeprefix(NAME_ITSELF).rstrip("`").removeprefix("$").removeprefix(".")
     if place.startswith(NAME_ITSELF):
         message = f"a name in it: {message}"
-    elif ANY_NAME in field and (found := _blamed(_loaded(body), PATH_STEP.findall(field), message)):
+    elif (
+        ANY_NAME in field
+        and len(body) <= LARGE_BODY
+        and (found := _blamed(_loaded(body), PATH_STEP.findall(field), message))
+    ):
         field, value = found[0].removeprefix("."), found[1]
         message += f": {json.dumps(value)[:MOST_SHOWN]}"
         if isinstance(value, str) and ".attributes[" in found[0]:

@@ -32,6 +32,7 @@ TOO_LONG = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\nconnection: close\r\n"
     b"content-length: %d\r\n\r\n%b"
 )
+TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
 SWITCH_SECONDS = 0.001  # for which another thread may continue while the event loop wants the interpreter
@@ -77,6 +78,9 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, _Writer(cast(asyncio.Transport, transport), self.loop)))
         self.since = time.monotonic()
+        if len(self.connections) > cast(App, self.config.app).settings.max_connections:
+            self.transport.write(TOO_MANY)
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Take data; refuse a request whose address and headers are too long before anything else."""

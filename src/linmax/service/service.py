@@ -14,13 +14,14 @@ from typing import Any
 
 import msgspec
 
-from linmax.service.environment import environment
+from linmax.models.online import Learner
+from linmax.service.environment import environment, versions
 from linmax.service.folder import flush_folder, private_folder
 from linmax.service.ids import Ids
 from linmax.service.instances import Instance, InstanceLimits, Label
 from linmax.service.log import BACKUP_NOTE, Damaged, DiskFull, Event, EventLog, ModelRow
 from linmax.service.maintenance import Maintenance
-from linmax.service.model import SAME, UNFIT, ServedModel, warm_up
+from linmax.service.model import SAME, UNFIT, Account, ServedModel, warm_up
 from linmax.service.names import Budget, KnownNames
 from linmax.service.pipeline import Entry, Guess, Pipeline
 from linmax.service.replay import Interrupted, replay
@@ -33,6 +34,7 @@ __all__ = ["Creation", "Quarantined", "Service"]
 
 logger = logging.getLogger("linmax.service")
 
+Learned = tuple[Learner, Account]  # what a model has learned, and how it has fared
 CONFIRM_SECONDS = 120
 LOCK_SECONDS = 3.0
 SLOW_COMPILATION = 1.0  # seconds that are reported
@@ -89,7 +91,7 @@ class Service:
         (settings.data / BACKUP_NOTE).unlink(missing_ok=True)  # from now on it has its own history and WAL
         flush_folder(settings.data)
         self.budget = Budget(*settings.budgets, lambda: self.models.values())
-        self.snapshots = Snapshots(settings.data / "snapshots")
+        self.snapshots = Snapshots(settings.data)
         self.ids = Ids(self.log.at)
         self.models: dict[str, ServedModel] = {}
         self.quarantined: dict[str, Quarantined] = {}
@@ -158,7 +160,6 @@ class Service:
                 "the clock is %.1f hours behind the last event; until it has caught up, no event and no prediction "
                 "grows older", behind,
             )  # fmt: skip
-        self.log.note_environment(environment())
         self.snapshots.sweep(self.log)
         for row in list(self.log.models.values()):
             try:
@@ -175,8 +176,18 @@ class Service:
                 self._quarantine(row, error)
             else:
                 self.models[row.name] = model
+        self._note_environment()
         sql = "SELECT message FROM incidents WHERE settled IS NULL ORDER BY number DESC LIMIT ?"
         self.incidents = [message for (message,) in self.log.run(sql, (LAST_INCIDENTS,))]
+
+    def _note_environment(self) -> None:
+        """Keep the states in which another version or processor left the models; from here on this one learns."""
+        others = self.log.environments
+        if others and others[-1] != environment():
+            logger.warning("learned so far by %s, from here on by %s", versions(others[-1]), versions(environment()))
+            for model in self.models.values():
+                self.snapshots.write(model.number, model.state(), baseline=True)
+        self.log.note_environment(environment())
 
     def _say(self, activity: str) -> None:
         if self.stopping.is_set():
@@ -272,6 +283,39 @@ class Service:
         model = self.models[creation.name] = ServedModel(row)
         logger.info("model %s created: %s", model.name, model.options.learner)
         return model
+
+    async def adopt(self, name: str, options: ModelOptions, state: Learned) -> ServedModel:
+        """Create a model that begins with the state of another one, or of a file."""
+        self._check_name_is_free(name)
+        learner, account = state
+        await asyncio.wrap_future(self._creator.submit(self._compile, options))
+
+        def store(log: EventLog) -> ServedModel:
+            row = log.create(name, msgspec.to_builtins(options), begun=True)
+            try:
+                model = ServedModel(row)
+                model.begin(learner, account)
+                self.budget.check(model)
+                self.snapshots.write(row.number, model.state(), baseline=True)
+            except (Refusal, OSError):
+                log.delete(row.number)
+                raise
+            return model
+
+        model = await self.pipeline.call(store)
+        self.models[name] = model
+        logger.info("model %s created with the state of %d trials", name, account.trials)
+        return model
+
+    async def change(self, model: ServedModel, limits: dict[str, Any]) -> None:
+        """Change the name and the limits of a model."""
+        name = limits.pop("name", model.name)
+        if name != model.name and (name in self.creations or name in self.quarantined):
+            raise Refusal(409, f"a model called {name!r} exists; choose another name", field="name")
+        await self.pipeline.call(lambda log: log.change(model.number, name, limits))
+        del self.models[model.name]
+        self.models[name] = model
+        model.change(name, limits)
 
     async def delete(self, name: str, confirm: str | None) -> None:
         """Delete a model and its log; the first request gets a word with which to confirm."""

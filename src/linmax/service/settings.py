@@ -20,6 +20,8 @@ class ServiceSettings:
     queue: int = 8192
     gather: float = 0.002
     max_body: int = 2**20
+    max_arriving: int = 64 * 2**20  # bytes of bodies that may arrive at a time
+    max_connections: int = 4096
     receive_seconds: float = 20.0
     answer_seconds: float = 300.0  # a first model of a kind may have to be compiled
     max_models: int = 100

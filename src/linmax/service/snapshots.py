@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from linmax.service.environment import environment, same_versions, versions
 from linmax.service.log import EventLog
 from linmax.service.model import ServedModel
 from linmax.util import files
@@ -31,35 +30,46 @@ DAMAGED = (ValueError, KeyError, TypeError, OSError)
 
 
 class Snapshots:
-    """The snapshots in one folder; what does not belong there goes to the folder ``aside`` next to it."""
+    """The snapshots of a data folder; what does not belong there goes to the folder ``aside``.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.aside = folder, folder.with_name("aside")
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for left in folder.glob(".*"):  # left by a process that was killed while writing
-            left.unlink()
+    A baseline is a snapshot that is kept until there is a newer one: the state with which a model begins (a copy, an
+    uploaded file), or in which another version or processor left it. From there on a replay gives the same bits.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self.folder, self.baselines, self.aside = data / "snapshots", data / "baselines", data / "aside"
+        for folder in (self.folder, self.baselines):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            for left in folder.glob(".*"):  # left by a process that was killed while writing
+                left.unlink()
 
     def found(self, number: int) -> list[tuple[int, Path]]:
         """Return (sequence number, file) of a model's snapshots, newest first."""
-        matches = ((SNAPSHOT_NAME.fullmatch(path.name), path) for path in self.folder.iterdir())
-        return sorted(((int(m[2]), path) for m, path in matches if m and int(m[1]) == number), reverse=True)
+        return _states(self.folder, number)
 
-    def write(self, number: int, state: tuple[Mapping[str, Any], Mapping[str, np.ndarray]]) -> Path:
+    def baseline(self, number: int, kept: int) -> tuple[int, Path] | None:
+        """Return (sequence number, file) of a model's baseline, unless the log begins later."""
+        return next(((seq, path) for seq, path in _states(self.baselines, number) if seq >= kept), None)
+
+    def write(
+        self, number: int, state: tuple[Mapping[str, Any], Mapping[str, np.ndarray]], *, baseline: bool = False
+    ) -> Path:
         """Save a state, and drop all but the newest few."""
+        folder, most = (self.baselines, 1) if baseline else (self.folder, SNAPSHOTS_KEPT)
         description, arrays = state
-        path = self.folder / f"{number}-{description['applied_seq']}.linmax"
+        path = folder / f"{number}-{description['applied_seq']}.linmax"
         files.write(path, SNAPSHOT, description, arrays)
-        for _, old in self.found(number)[SNAPSHOTS_KEPT:]:
+        for _, old in _states(folder, number)[most:]:
             old.unlink()
         return path
 
     def restore(self, model: ServedModel, log: EventLog) -> None:
         """Set the model to the newest state that is intact and part of the log's history.
 
-        A snapshot that cannot be read, or that another version wrote, is reported: after an upgrade, figures that
-        follow from the log alone may differ from those before.
+        A snapshot that cannot be read is reported.
         """
-        for seq, path in self.found(model.number):
+        baseline = self.baseline(model.number, log.models[model.number].kept)
+        for seq, path in sorted([*self.found(model.number), *([baseline] if baseline else [])], reverse=True):
             try:
                 header, arrays = files.read(path, SNAPSHOT)
                 if not belongs(header, seq, log, model.number):
@@ -70,10 +80,6 @@ class Snapshots:
                 words = f"snapshot {path.name} of model {model.name} is passed over: {_words(error)}; the log is"
                 self._say(log, f"{words} replayed, and where another linmax wrote it the figures may differ")
             else:
-                by = header.get("written_by", {})
-                if by != environment() and not same_versions(by, environment()):
-                    words = f"snapshot {path.name} of model {model.name} was written by {versions(by)}: the model"
-                    self._say(log, f"{words} continues from it, and a replay of the whole log may give other figures")
                 return
 
     def _say(self, log: EventLog, message: str) -> None:
@@ -85,7 +91,7 @@ class Snapshots:
 
     def sweep(self, log: EventLog) -> None:
         """Set aside the snapshots of models that the log does not have, such as those made after a backup."""
-        for path in sorted(self.folder.iterdir()):
+        for path in sorted([*self.folder.iterdir(), *self.baselines.iterdir()]):
             match = SNAPSHOT_NAME.fullmatch(path.name)
             if match and int(match[1]) not in log.models:
                 self._set_aside(path, log)
@@ -103,8 +109,13 @@ class Snapshots:
 
     def remove(self, number: int) -> None:
         """Delete all snapshots of a model."""
-        for _, path in self.found(number):
+        for _, path in (*self.found(number), *_states(self.baselines, number)):
             path.unlink()
+
+
+def _states(folder: Path, number: int) -> list[tuple[int, Path]]:
+    matches = ((SNAPSHOT_NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    return sorted(((int(m[2]), path) for m, path in matches if m and int(m[1]) == number), reverse=True)
 
 
 def _words(error: Exception) -> str:

@@ -59,14 +59,14 @@ class TrialService:
         label, wrong = truth_of(body, model.limits)
         model.check(instance, label, "wrong" if wrong else "label")
         admit = partial(self.service.admit, model)
-        return self._entry(store_trial, model, body.id, Body(instance, label, wrong), admit)
+        return self._entry(store_trial, model, body.id, Body(instance, label, wrong, weight=body.weight), admit)
 
     async def label(self, model: ServedModel, items: list[schemas.LabelBody]) -> list[Answer]:
         """Store labels of earlier predictions, and learn them."""
         return await self._each(model, items, self._label)
 
     def _label(self, model: ServedModel, body: schemas.LabelBody) -> Entry:
-        stored = Body(None, *truth_of(body, model.limits))
+        stored = Body(None, *truth_of(body, model.limits), weight=body.weight)
         return self._entry(store_label, model, body.id, stored, partial(self.service.admit, model))
 
     async def wants_label(self, model: ServedModel, items: list[schemas.WantsBody]) -> list[Answer]:
@@ -267,8 +267,12 @@ def _with_same_instance(event: Event, body: Body, id: str) -> Event:
 
 
 def _with_same_label(event: Event, body: Body, id: str) -> Event:
-    if not event.repeat or (event.label, event.wrong) == (body.label, body.wrong):
+    if not event.repeat or (event.label, event.wrong, event.weight) == (body.label, body.wrong, body.weight):
         return event
+    if (event.label, event.wrong) == (body.label, body.wrong):
+        raise Refusal(
+            409, f"id {id!r} was learned with the weight {event.weight:g}, got {body.weight:g}", field="weight"
+        )
     known = f"is known not to be {event.label!r}" if event.wrong else f"has the label {event.label!r} already"
     if event.label is None:
         known = "was learned without a label"
@@ -282,23 +286,39 @@ Work = Callable[[ServedModel, Any], Awaitable[list[Answer]]]
 
 
 async def _one(call: Call[Any], work: Work) -> Any:
+    if (key := call.headers.get(b"idempotency-key")) is not None:
+        call.body.id = _id_of(key, call.body.id)
     (answer,) = await work(call.model, [call.body])
     if isinstance(answer, Refusal):
         raise answer
     return answer
 
 
+def _id_of(key: bytes, id: str | None) -> str:
+    """Return the id of a trial whose request has an Idempotency-Key."""
+    try:
+        given = msgspec.convert(key.decode("latin-1").strip('"'), schemas.Id)
+    except msgspec.ValidationError:
+        message = f"must be an id: {schemas.ID.description}"
+        raise Refusal(422, f"Idempotency-Key {message}", field="idempotency-key") from None
+    if id not in (None, given):
+        raise Refusal(422, f"id is {id!r}, but Idempotency-Key is {given!r}; send one of them", field="id")
+    return given
+
+
 async def _several(call: Call[Any], work: Work) -> Response:
     answers = await work(call.model, call.body.items)
     refused = [answer for answer in answers if isinstance(answer, Refusal)]
-    results = {"results": [answer.body() if isinstance(answer, Refusal) else answer for answer in answers]}
+    results = {"results": [{"error": answer.body()} if isinstance(answer, Refusal) else answer for answer in answers]}
     if len(refused) == len(answers) and len({refusal.status for refusal in refused}) == 1:  # one reason for all
         return refusal_response(refused[0], results)
     return json_response(results, 207 if refused else 200)
 
 
 async def predict(call: Call[schemas.PredictBody]) -> schemas.Predicted:
-    """Predict the label of an instance; store it if it has an id."""
+    """Predict the label of an instance; store it if it has an id, which requires a key that allows learning."""
+    if call.body.id is not None or call.body.store or b"idempotency-key" in call.headers:
+        call.require_learn("a prediction with an id is stored")
     return cast(schemas.Predicted, await _one(call, call.service.trials.predict))
 
 
@@ -318,7 +338,9 @@ async def wants_label(call: Call[schemas.WantsBody]) -> schemas.Wanted:
 
 
 async def predict_batch(call: Call[schemas.PredictBatch]) -> Response | schemas.PredictedBatch:
-    """Predict several instances."""
+    """Predict several instances; those with an id are stored, which requires a key that allows learning."""
+    if any(item.id is not None or item.store for item in call.body.items):
+        call.require_learn("a prediction with an id is stored")
     return await _several(call, call.service.trials.predict)
 
 

@@ -78,9 +78,9 @@ async def ask(call: Call[schemas.AskBody]) -> schemas.Asked:
     """Return the voter to ask next; none if more is not worth it."""
     model, body = call.model, call.body
     if _inquiry(model, body).changes:  # which is stored, like what is learned
-        if call.key is not None and "learn" not in call.key.scopes:
-            message = "asking by another tolerance or other costs than before changes what is learned of few votes"
-            raise Refusal(403, f"{message}, and the key {call.key.name!r} does not allow 'learn'")
+        call.require_learn(
+            "asking by another tolerance or other costs than before changes what is learned of few votes"
+        )
         await call.service.trials.ask_by(model, body.tolerance, body.costs)
     inquiry = _inquiry(model, body)
     if inquiry.changes:

@@ -33,7 +33,7 @@ async function refresh() {
     return;
   }
   if (!answer.ok) {
-    say("lost", (await answer.json()).error.message);
+    say("lost", (await answer.json()).detail);
     return;
   }
   const told = await answer.json();
@@ -147,7 +147,7 @@ async function poll() {
   }
   if (name !== chosen) return; // another model was chosen meanwhile
   if (answer.status === 401 || answer.status === 403) showLogin();
-  else if (!answer.ok) say("lost", (await answer.json()).error.message);
+  else if (!answer.ok) say("lost", (await answer.json()).detail);
   else {
     const news = await answer.json();
     if (name !== chosen) return;
@@ -348,7 +348,7 @@ at("login").addEventListener("submit", async (event) => {
   const answer = await ask("/v1/models");
   if (!answer.ok) {
     sessionStorage.removeItem("key");
-    at("login-error").textContent = (await answer.json()).error.message;
+    at("login-error").textContent = (await answer.json()).detail;
     return;
   }
   at("login-error").textContent = "";
