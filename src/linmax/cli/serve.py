@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 import time
 from functools import partial
@@ -35,6 +36,7 @@ OPTIONS = f"""
 --snapshot-seconds S:float=300  snapshot after S seconds
 --max-body BYTES:int=1048576  largest request body
 --max-models N:int=100  maximum number of models
+--max-connections N:int=4096  maximum number of connections; more are refused with 503
 --memory SIZE  memory for all models, such as 2GB (default: a quarter of the machine's memory)
 --model-memory SIZE  memory for one model (default: half of --memory)
 --keep-events N:int  events of each model to keep before its snapshots (default: all)
@@ -94,6 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         raise ValueError(f"linmax serve needs {', '.join(missing)}; install them with pip install 'linmax[serve]'")
+    os.umask(0o077)  # what is made in a data folder or a backup is its owner's alone
     if arguments.action == "warm":
         _warm(arguments)
         return
@@ -125,6 +128,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         gather=checks.at_least("--gather", arguments.gather, 0.0) / 1e3,
         max_body=checks.whole("--max-body", arguments.max_body, 100),
         max_models=checks.whole("--max-models", arguments.max_models, 1),
+        max_connections=checks.whole("--max-connections", arguments.max_connections, 1),
         memory=_bytes("--memory", arguments.memory),
         model_memory=_bytes("--model-memory", arguments.model_memory),
         snapshot_events=checks.whole("--snapshot-events", arguments.snapshot_events, 1),

@@ -13,16 +13,29 @@ logger = logging.getLogger("linmax.service")
 
 
 def private_folder(path: Path) -> None:
-    """Make the folder, or take it away from group and others: it holds instances, labels and hashes of keys."""
+    """Make the folder, or check that it and all in it belong to one user alone: it holds instances, labels and keys.
+
+    A link could lead writes elsewhere, and the files of others could be changed by them. What group and others may
+    read is taken away from them.
+    """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        try:
-            path.chmod(mode & 0o700)
-        except OSError as error:
-            logger.warning("%s can be read by others, and that cannot be changed: %s", path, error)
-        else:
-            logger.info("%s was open to others; from now on its owner alone can read it", path)
+    owner = path.stat().st_uid
+    if hasattr(os, "geteuid") and os.geteuid() not in (0, owner):
+        raise ValueError(
+            f"{path} must belong to the user of the service ({os.geteuid()}), got {owner}; run as that one"
+        )
+    for one in (path, *path.rglob("*")):
+        found = path.stat() if one is path else one.lstat()
+        if stat.S_ISLNK(found.st_mode) or found.st_uid not in (0, owner):
+            what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else f"the user {found.st_uid}"
+            raise ValueError(f"{one} must belong to the folder, and to its owner ({owner}), got {what}; remove it")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            try:
+                one.chmod(stat.S_IMODE(found.st_mode) & 0o700)
+            except OSError as error:
+                logger.warning("%s can be read by others, and that cannot be changed: %s", one, error)
+            else:
+                logger.info("%s was open to others; from now on its owner alone can read it", one)
 
 
 def flush_folder(path: Path) -> None:

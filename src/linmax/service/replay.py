@@ -15,7 +15,8 @@ from linmax.service.model import PENDING, UNFIT, Noted, ServedModel
 
 __all__ = ["Interrupted", "replay"]
 
-FEWEST_ROWS, MOST_ROWS = 64, 16_384  # learned together
+FEWEST_ROWS, MOST_ROWS, LARGE_STATE_ROWS = 64, 512, 16_384  # learned together: more are slower, but for large states
+STATE_BYTES = 2**13  # a row, of the state that is copied for each chunk
 LARGE_VALUE = 1e6  # beyond it rows are learned one by one, so that an overflow hits the same trial in a replay
 
 
@@ -70,7 +71,7 @@ def _apply(
         # Long stretches without a new name or class are learned together; rows with something new one by one.
         taught = [event for event in chunk if event.kind not in (PREDICT, FORGET)]
         if not any(event.seq in faults for event in taught) and _learn_rows(model, taught, written, note):
-            size = min(2 * size, MOST_ROWS)
+            size = min(2 * size, LARGE_STATE_ROWS, max(MOST_ROWS, model.nbytes // STATE_BYTES))
             model.pending += sum(PENDING.get(event.kind, 0) for event in chunk)
             model.applied, model.crc = chunk[-1].seq, chunk[-1].crc
         else:
