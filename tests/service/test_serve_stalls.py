@@ -31,7 +31,7 @@ def garbage_of(local, verb, items):
         body = BodyReader(LearnBody).read
         for i in range(count):
             bodies = [body(b'{"attributes": {"rain": 1}, "label": "%c"}' % b"xy"[i % 2]) for _ in range(items)]
-            assert len(await getattr(trials, verb)(model, bodies)) == items
+            assert len(await trials.each(model, bodies, getattr(trials, verb))) == items
 
     gc.collect()
     gc.disable()

@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from linmax.service.folder import give_to_owner
+from linmax.service.folder import give_to_owner, log_in
 from linmax.service.log import BACKUP_NOTE, Mark, damage_said, last_seq
 from linmax.service.pages import CheckedVFS, connect
 from linmax.service.snapshots import SNAPSHOT_NAME
@@ -27,8 +27,7 @@ WAIT_SECONDS = 10.0
 
 def back_up(data: Path, target: Path) -> str:
     """Make a backup; returns how far it reaches."""
-    if not (data / "log.sqlite").exists():
-        raise ValueError(f"{data} holds no log; name the folder that linmax serve --data was given")
+    log_in(data)
     target = target.absolute()
     if target.exists():
         raise ValueError(f"{target} exists; choose a name that is free")

@@ -27,6 +27,7 @@ ACCEPTED, AGAIN = 202, (429, 503)
 LONGEST_PAUSE = 5.0
 POOL = 64
 UNSET: Any = object()
+BLOCKS = ("attributes", "votes", "scores", "candidates")
 
 
 class ServiceError(RuntimeError):
@@ -89,16 +90,20 @@ class Verbs:
         """
         return self._ask("POST", f"/v1/models?wait={self._timeout / 2:g}", {"name": name, "learner": learner} | options)
 
-    def models(self) -> Any:
-        """Return summaries of all models."""
-        return self._ask("GET", "/v1/models", pick="models")
+    def models(self, after: str = "", limit: int = 1000) -> Any:
+        """Return summaries of models by name, those ``after`` a name."""
+        return self._ask("GET", f"/v1/models?after={quote(after)}&limit={limit}", pick="models")
+
+    def copy(self, model: str, name: str) -> Any:
+        """Copy a model with what it has learned; the summary of the copy."""
+        return self._ask("POST", _path(model, "copy"), {"name": name}, repeatable=False)
 
     def model(self, name: str) -> Any:
         """Return the summary of one model: trials, mistakes, classes, options and so on."""
         return self._ask("GET", _path(name))
 
     def change(self, model: str, **limits: Any) -> Any:
-        """Change ``max_pending``, ``max_features``, ``max_names`` or ``expire`` of a model; its summary."""
+        """Change ``name``, ``max_pending``, ``max_features``, ``max_names`` or ``expire`` of a model; its summary."""
         return self._ask("PATCH", _path(model), limits)
 
     def ask_to_delete(self, name: str) -> Any:
@@ -124,65 +129,43 @@ class Verbs:
     # -- predictions ----------------------------------------------------------------------------------
 
     def predict(
-        self,
-        model: str,
-        attributes: Any = None,
-        *,
-        votes: Any = None,
-        scores: Any = None,
-        candidates: Any = None,
-        id: str | None = None,
-        reject: float | None = None,
+        self, model: str, attributes: Any = None, *, id: str | None = None, reject: float | None = None, **blocks: Any
     ) -> Any:
         """Return the label of an instance, None before a class is known. With an ``id`` it is stored for its label.
 
         With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
+        Here and below ``blocks`` are ``votes``, ``scores`` and ``candidates``, as for `linmax.Learner`.
         """
-        body = _instance(attributes, votes, scores, candidates) | _given(id=id, reject=reject)
+        body = _instance(attributes, blocks) | _given(id=id, reject=reject)
         return self._ask("POST", _path(model, "predict"), body, "label")
 
-    def keep(
-        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
-    ) -> Any:
+    def keep(self, model: str, attributes: Any = None, **blocks: Any) -> Any:
         """Predict an instance and store it under a new id until its label comes; return (id, label)."""
         id = self._ids.new()
-        body = _instance(attributes, votes, scores, candidates) | {"id": id}
+        body = _instance(attributes, blocks) | {"id": id}
         return self._ask("POST", _path(model, "predict"), body, lambda answer: (id, answer["label"]))
 
-    def predict_proba(
-        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
-    ) -> Any:
+    def predict_proba(self, model: str, attributes: Any = None, **blocks: Any) -> Any:
         """Return the probability of each class or candidate, {class: probability}, the most probable first."""
-        body = _instance(attributes, votes, scores, candidates) | {"probabilities": True}
+        body = _instance(attributes, blocks) | {"probabilities": True}
         return self._ask("POST", _path(model, "predict"), body, _probabilities)
 
-    def predict_set(
-        self,
-        model: str,
-        attributes: Any = None,
-        *,
-        votes: Any = None,
-        scores: Any = None,
-        candidates: Any = None,
-        coverage: float = 0.9,
-    ) -> Any:
+    def predict_set(self, model: str, attributes: Any = None, *, coverage: float = 0.9, **blocks: Any) -> Any:
         """Return the classes or candidates that contain the label as often as ``coverage``, the most probable first."""
-        body = _instance(attributes, votes, scores, candidates) | {"coverage": coverage}
+        body = _instance(attributes, blocks) | {"coverage": coverage}
         return self._ask("POST", _path(model, "predict"), body, lambda answer: tuple(answer["set"]))
 
     def predict_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
         """Return results for several instances, dicts with ``attributes`` and so on, and ``id`` to store them."""
         return self._ask("POST", _path(model, "predict/batch"), {"items": list(items)}, "results")
 
-    def explain(
-        self, model: str, attributes: Any = None, *, votes: Any = None, scores: Any = None, candidates: Any = None
-    ) -> Any:
+    def explain(self, model: str, attributes: Any = None, **blocks: Any) -> Any:
         """Return the label, the score of every class, and the weights behind them."""
-        return self._ask("POST", _path(model, "explain"), _instance(attributes, votes, scores, candidates))
+        return self._ask("POST", _path(model, "explain"), _instance(attributes, blocks))
 
-    def rank(self, model: str, candidates: Any, *, votes: Any = None, scores: Any = None) -> Any:
+    def rank(self, model: str, candidates: Any, **blocks: Any) -> Any:
         """Return the candidates, the best first."""
-        body = _instance(None, votes, scores, candidates)
+        body = _instance(None, blocks | {"candidates": candidates})
         return self._ask("POST", _path(model, "rank"), body, lambda answer: [row["label"] for row in answer["ranking"]])
 
     # -- labels ---------------------------------------------------------------------------------------
@@ -192,13 +175,11 @@ class Verbs:
         model: str,
         attributes: Any = None,
         *,
-        votes: Any = None,
-        scores: Any = None,
-        candidates: Any = None,
         label: Any = UNSET,
         wrong: Any = UNSET,
         weight: float | None = None,
         id: str | None = None,
+        **blocks: Any,
     ) -> Any:
         """Learn an instance with its label, or with ``id`` alone the label of a stored one; return the prediction.
 
@@ -206,11 +187,11 @@ class Verbs:
         """
         if (label is UNSET) == (wrong is UNSET):
             raise TypeError("learn() requires label= or wrong=, one of them")
-        given = _instance(attributes, votes, scores, candidates)
+        given = _instance(attributes, blocks)
         truth = {"label": _plain(label)} if wrong is UNSET else {"wrong": _plain(wrong)}
-        truth |= _given(weight=weight)
         verb = "learn" if given or id is None else "label"
-        return self._ask("POST", _path(model, verb), given | truth | {"id": id or self._ids.new()}, "predicted")
+        body = given | truth | _given(weight=weight) | {"id": id or self._ids.new()}
+        return self._ask("POST", _path(model, verb), body, "predicted")
 
     def learn_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
         """Learn several instances in this order, dicts with ``label`` and perhaps ``id``; return the results."""
@@ -233,41 +214,20 @@ class Verbs:
         """Return the state of one trial and its events in the log."""
         return self._ask("GET", _path(model, f"trials/{quote(id, safe='')}"))
 
-    def wants_label(
-        self,
-        model: str,
-        attributes: Any = None,
-        *,
-        votes: Any = None,
-        scores: Any = None,
-        candidates: Any = None,
-        id: str | None = None,
-    ) -> Any:
+    def wants_label(self, model: str, attributes: Any = None, *, id: str | None = None, **blocks: Any) -> Any:
         """Return whether the label of an instance is worth asking for; with ``id`` alone that of a stored one."""
-        body = _instance(attributes, votes, scores, candidates) | {"id": id or self._ids.new()}
+        body = _instance(attributes, blocks) | {"id": id or self._ids.new()}
         return self._ask("POST", _path(model, "wants_label"), body, "wanted")
 
     # -- voters ---------------------------------------------------------------------------------------
 
-    def ask(
-        self,
-        model: str,
-        votes: Mapping[str, Any],
-        *,
-        attributes: Any = None,
-        candidates: Any = None,
-        costs: Mapping[str, float] | None = None,
-        tolerance: float | None = None,
-        explore: float | None = None,
-        voters: Sequence[str] | None = None,
-    ) -> Any:
+    def ask(self, model: str, votes: Mapping[str, Any], **options: Any) -> Any:
         """Return the voter to ask next, given the votes so far; None if asking more is not worth it.
 
-        See `linmax.Learner.ask`, whose defaults the service has.
+        ``options`` are ``attributes``, ``candidates``, ``costs``, ``tolerance``, ``explore`` and ``voters``. See
+        `linmax.Learner.ask`, whose defaults the service has.
         """
-        body = _instance(attributes, votes, None, candidates)
-        body |= _given(costs=costs, tolerance=tolerance, explore=explore, voters=voters and list(voters))
-        return self._ask("POST", _path(model, "ask"), body, "voter")
+        return self._ask("POST", _path(model, "ask"), _given(votes=votes, **options), "voter")
 
     def panel(self, model: str, costs: Mapping[str, float] | None = None) -> Any:
         """Return how few voters are enough: {"trials", "panels": [{"voters", "cost", "accuracy", "behind"}, ...]}."""
@@ -440,11 +400,11 @@ def _path(model: str, rest: str = "") -> str:
     return f"/v1/models/{quote(model, safe='')}" + (f"/{rest}" if rest else "")
 
 
-def _instance(attributes: Any, votes: Any, scores: Any, candidates: Any = None) -> dict[str, Any]:
+def _instance(attributes: Any, blocks: dict[str, Any]) -> dict[str, Any]:
     """Return the parts of an instance that are given, with arrays as lists."""
-    if candidates is not None and not isinstance(candidates, str):
-        candidates = [_plain(name) for name in candidates]
-    return _given(attributes=attributes, votes=votes, scores=scores, candidates=candidates)
+    if unknown := blocks.keys() - BLOCKS:
+        raise TypeError(f"unexpected argument {min(unknown)!r}; an instance is {', '.join(BLOCKS)}")
+    return _given(attributes=attributes, **blocks)
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -454,6 +414,8 @@ def _given(**fields: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
     return value.tolist() if hasattr(value, "tolist") else value
 
 

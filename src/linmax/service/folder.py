@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["flush_folder", "give_to_owner", "private_folder"]
+__all__ = ["flush_folder", "give_to_owner", "log_in", "private_folder"]
 
 logger = logging.getLogger("linmax.service")
 
@@ -36,6 +36,13 @@ def private_folder(path: Path) -> None:
                 logger.warning("%s can be read by others, and that cannot be changed: %s", one, error)
             else:
                 logger.info("%s was open to others; from now on its owner alone can read it", one)
+
+
+def log_in(data: Path) -> Path:
+    """Return the log of a data folder; ValueError if there is none."""
+    if not (path := data / "log.sqlite").exists():
+        raise ValueError(f"{data} holds no log; name the folder that linmax serve --data was given")
+    return path
 
 
 def flush_folder(path: Path) -> None:

@@ -144,18 +144,25 @@ def _event(row: tuple[Any, ...], *, repeat: bool = True) -> Event:
     if fault == SKIPPED:  # perhaps because it is damaged
         return Event(seq, kind, repeat=repeat, fault=fault, crc=crc, at=at, id=id if first_id is None else first_id)
     try:
-        body = _decode(content)
-        about = body if first is None else _decode(first)
+        event = _joined(seq, kind, content, first, crc)
     except msgspec.DecodeError:
         raise Refusal(500, f"event {seq} is damaged; run linmax serve verify") from None
-    event = Event(seq, kind, about.instance, about.served, body.label, body.wrong, about.likely, body.weight)
-    event.repeat, event.fault, event.crc, event.at = repeat, fault, crc, at
+    event.repeat, event.fault, event.at = repeat, fault, at
     event.id = id if first_id is None else first_id
     if kind in (LEARN, WANTS):
         event.answered = answered is not None
         if event.answered:
             event.answer(predicted)
     return event
+
+
+def _joined(seq: int, kind: int, content: bytes, first: bytes | None, crc: int) -> Event:
+    """Make the event of a body, and of that of the event that it refers to, whose instance it is about."""
+    body = _decode(content)
+    about = body if first is None else _decode(first)
+    return Event(
+        seq, kind, about.instance, about.served, body.label, body.wrong, about.likely, body.weight, False, crc=crc
+    )
 
 
 class Damaged(Exception):
@@ -668,18 +675,9 @@ class EventLog:
                 crc = _next_crc(crc, seq, kind, at, id, refers, content)
                 if crc != stored:
                     raise Damaged(seq, f"event {seq} is damaged: it does not fit the running checksum of the log")
-                body = _decode(content)
-                if refers is None:
-                    yield Event(
-                        seq, kind, body.instance, body.served, body.label, body.wrong, weight=body.weight, crc=crc
-                    )
-                elif first is None:
+                if refers is not None and first is None:
                     raise Damaged(seq, f"event {seq} is about event {refers}, which is missing")
-                else:
-                    about = _decode(first)
-                    yield Event(
-                        seq, kind, about.instance, about.served, body.label, body.wrong, weight=body.weight, crc=crc
-                    )
+                yield _joined(seq, kind, content, first, crc)
 
     def faults(self, number: int, after: int) -> dict[int, str]:
         """Return why events of a model could not be learned, as far as that is written down."""

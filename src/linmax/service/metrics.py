@@ -105,27 +105,27 @@ class _State:
     def collect(self) -> Iterator[Metric]:
         """Yield the families."""
         service = self.service
-        yield GaugeMetricFamily("linmax_ready", "1 when requests are taken", value=float(service.ready))
         compiling = GaugeMetricFamily("linmax_compiling", "1 while a new model compiles", labels=["model"])
         for name in list(service.creations):
             compiling.add_metric([name], 1.0)
-        yield compiling
-        yield GaugeMetricFamily("linmax_recovery_seconds", "Time of the last recovery", value=service.recovery_seconds)
         failures = CounterMetricFamily("linmax_housekeeping_failures", "Upkeep that failed", labels=["duty"])
         for duty, count in service.house.failures.items():
             failures.add_metric([duty], count)
-        yield failures
-        yield CounterMetricFamily(
-            "linmax_expired", "Predictions forgotten because of their age", value=service.house.expired
-        )
-        yield GaugeMetricFamily("linmax_quarantined", "Models in quarantine", value=len(service.quarantined))
-        yield GaugeMetricFamily("linmax_incidents", "Incidents not settled", value=len(service.incidents))
+        yield from (compiling, failures)
+        expired = "Predictions forgotten because of their age"
+        yield CounterMetricFamily("linmax_expired", expired, value=service.house.expired)
+        gauges: list[tuple[str, str, float]] = [
+            ("linmax_ready", "1 when requests are taken", service.ready),
+            ("linmax_recovery_seconds", "Time of the last recovery", service.recovery_seconds),
+            ("linmax_quarantined", "Models in quarantine", len(service.quarantined)),
+            ("linmax_incidents", "Incidents not settled", len(service.incidents)),
+        ]
         if service.ready:
             pipeline = service.pipeline
-            yield GaugeMetricFamily("linmax_queue_events", "Events that wait for the disk", value=pipeline.depth)
-            yield GaugeMetricFamily(
-                "linmax_disk_full", "1 when the last commit found no room", value=float(pipeline.full)
-            )
+            gauges.append(("linmax_queue_events", "Events that wait for the disk", pipeline.depth))
+            gauges.append(("linmax_disk_full", "1 when the last commit found no room", pipeline.full))
+        for name, help, value in gauges:
+            yield GaugeMetricFamily(name, help, value=float(value))
         families: tuple[tuple[Any, str, str, Any], ...] = (
             (CounterMetricFamily, "linmax_trials", "Labelled trials", lambda model: model.account.trials),
             (CounterMetricFamily, "linmax_mistakes", "Wrong labels served", lambda model: model.account.mistakes),
@@ -135,8 +135,8 @@ class _State:
             (GaugeMetricFamily, "linmax_applied_seq", "Last event applied", lambda model: model.applied),
             (GaugeMetricFamily, "linmax_snapshot_seq", "Last event in a snapshot", lambda model: model.saved),
         )  # fmt: skip
-        for kind, name, help, value in families:
+        for kind, name, help, read in families:
             family = kind(name, help, labels=["model"])
             for model in list(service.models.values()):
-                family.add_metric([model.name], value(model))
+                family.add_metric([model.name], read(model))
             yield family

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from linmax.service.environment import environment, versions
+from linmax.service.folder import log_in
 from linmax.service.log import ASKS, LABEL, LEARN, SKIPPED, WANTS, Damaged, EventLog, ModelRow
 from linmax.service.model import ServedModel
 from linmax.service.pages import CheckedVFS, connect
@@ -43,9 +44,7 @@ class Findings:
 @contextlib.contextmanager
 def opened(data: Path) -> Iterator[EventLog]:
     """Open the log of a folder that no server uses."""
-    if not (data / "log.sqlite").exists():
-        raise ValueError(f"{data} holds no log; name the folder that linmax serve --data was given")
-    log = EventLog(data / "log.sqlite")
+    log = EventLog(log_in(data))
     try:
         yield log
     finally:
@@ -54,10 +53,8 @@ def opened(data: Path) -> Iterator[EventLog]:
 
 def descriptions(data: Path) -> list[dict[str, Any]]:
     """Return the options of a folder's models, also while a server uses it."""
-    if not (data / "log.sqlite").exists():
-        raise ValueError(f"{data} holds no log; name the folder that linmax serve --data was given")
     vfs = CheckedVFS()
-    log = connect(data / "log.sqlite", vfs)
+    log = connect(log_in(data), vfs)
     rows: list[Any] = log.execute("SELECT description FROM models WHERE deleted IS NULL").fetchall()
     log.close()
     return [json.loads(text) for (text,) in rows]

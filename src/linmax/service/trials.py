@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,16 +29,12 @@ read_likely = msgspec.json.Decoder(schemas.Likely).decode
 
 
 class TrialService:
-    """The work on trials; every method returns one answer for each item, when all are stored and applied."""
+    """The work on trials: `each` does one kind of it on all items, and returns when all are stored and applied."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
 
-    async def predict(self, model: ServedModel, items: list[schemas.PredictBody]) -> list[Answer]:
-        """Serve labels; store the instances that expect one."""
-        return await self._each(model, items, self._predict)
-
-    def _predict(self, model: ServedModel, body: schemas.PredictBody) -> Answer | Entry:
+    def predict(self, model: ServedModel, body: schemas.PredictBody) -> Answer | Entry:
         instance = instance_of(body, model.limits)
         try:
             label = model.predict(instance)
@@ -50,30 +46,18 @@ class TrialService:
         stored = Body(instance, served=label, likely=None if likely is None else msgspec.json.encode(likely))
         return self._entry(store_prediction, model, body.id, stored)
 
-    async def learn(self, model: ServedModel, items: list[schemas.LearnBody]) -> list[Answer]:
-        """Store instances with their labels, and learn them."""
-        return await self._each(model, items, self._learn)
-
-    def _learn(self, model: ServedModel, body: schemas.LearnBody) -> Entry:
+    def learn(self, model: ServedModel, body: schemas.LearnBody) -> Entry:
         instance = instance_of(body, model.limits)
         label, wrong = truth_of(body, model.limits)
         model.check(instance, label, "wrong" if wrong else "label")
         admit = partial(self.service.admit, model)
         return self._entry(store_trial, model, body.id, Body(instance, label, wrong, weight=body.weight), admit)
 
-    async def label(self, model: ServedModel, items: list[schemas.LabelBody]) -> list[Answer]:
-        """Store labels of earlier predictions, and learn them."""
-        return await self._each(model, items, self._label)
-
-    def _label(self, model: ServedModel, body: schemas.LabelBody) -> Entry:
+    def label(self, model: ServedModel, body: schemas.LabelBody) -> Entry:
         stored = Body(None, *truth_of(body, model.limits), weight=body.weight)
         return self._entry(store_label, model, body.id, stored, partial(self.service.admit, model))
 
-    async def wants_label(self, model: ServedModel, items: list[schemas.WantsBody]) -> list[Answer]:
-        """Return whether labels are worth asking for; the draws of a selective learner are stored."""
-        return await self._each(model, items, self._wants)
-
-    def _wants(self, model: ServedModel, body: schemas.WantsBody) -> Answer | Entry:
+    def wants_label(self, model: ServedModel, body: schemas.WantsBody) -> Answer | Entry:
         blocks = (body.attributes, body.votes, body.scores, body.candidates)
         if body.id is not None and all(block is None for block in blocks):
             return self._entry(store_question if model.selects else waiting_question, model, body.id, None)
@@ -107,9 +91,7 @@ class TrialService:
         id = id or self.service.ids.new()
         return Entry(lambda log: store(log, model.number, id, *arguments), model, id)
 
-    async def _each(
-        self, model: ServedModel, items: list[Any], work: Callable[[ServedModel, Any], Answer | Entry]
-    ) -> list[Answer]:
+    async def each(self, model: ServedModel, items: list[Any], work: Work) -> list[Answer]:
         """Work on one item after another; a long list yields to other requests now and then. Then store."""
         results: list[Answer | Entry] = []
         deadline = time.monotonic() + pipeline.SLICE
@@ -282,13 +264,13 @@ def _with_same_label(event: Event, body: Body, id: str) -> Event:
 
 # -- handlers -----------------------------------------------------------------------------------------------------
 
-Work = Callable[[ServedModel, Any], Awaitable[list[Answer]]]
+Work = Callable[[ServedModel, Any], Answer | Entry]
 
 
 async def _one(call: Call[Any], work: Work) -> Any:
     if (key := call.headers.get(b"idempotency-key")) is not None:
         call.body.id = _id_of(key, call.body.id)
-    (answer,) = await work(call.model, [call.body])
+    (answer,) = await call.service.trials.each(call.model, [call.body], work)
     if isinstance(answer, Refusal):
         raise answer
     return answer
@@ -307,7 +289,7 @@ def _id_of(key: bytes, id: str | None) -> str:
 
 
 async def _several(call: Call[Any], work: Work) -> Response:
-    answers = await work(call.model, call.body.items)
+    answers = await call.service.trials.each(call.model, call.body.items, work)
     refused = [answer for answer in answers if isinstance(answer, Refusal)]
     results = {"results": [{"error": answer.body()} if isinstance(answer, Refusal) else answer for answer in answers]}
     if len(refused) == len(answers) and len({refusal.status for refusal in refused}) == 1:  # one reason for all
