@@ -38,6 +38,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, normalize
 
 import linmax
+from linmax.models.baselines import fixed_share, ratings_of, refitted
 
 LEARNED = 8000  # questions of MMLU-Pro
 Row = dict[str, Any]
@@ -274,18 +275,30 @@ def few_labels(learner: str, votes: np.ndarray, labels: np.ndarray, seeds: range
 
 
 def reversal(learner: str, votes: np.ndarray, labels: np.ndarray, seeds: range) -> list[Row]:
-    """Half-way the best voter's votes become the worst one's, and so on: errors after that."""
-    after, half = [], LEARNED // 2
+    """Half-way the best voter's votes become the worst one's, and so on: errors after that; rivals that forget."""
+    after: dict[str, list[tuple[float, float]]] = {}
+    half = LEARNED // 2
     for seed in seeds:
         order = np.random.default_rng(seed).permutation(len(labels))[:LEARNED]
         given, right = reversed_half_way(votes[order], labels[order]), labels[order]
-        wrong = linmax.run(learner, linmax.experts(votes=given, abstain=-1, classes=range(10)), right).wrong
-        after.append((wrong[half : half + 500].mean(), wrong[half:].mean()))
-    soon, whole = np.median(after, axis=0)
-    return [
-        {"what": "voters reversed: error of the next 500", "found": soon, "asked": -0.335},
-        {"what": "voters reversed: error of the second half", "found": whole, "asked": -0.285},
-    ]
+        ratings = ratings_of(given, 10)
+        answers = {
+            learner: linmax.run(learner, linmax.experts(votes=given, abstain=-1, classes=range(10)), right).wrong,
+            "logit of the last 100": refitted(ratings, right, 100) != right,
+            "fixed share": fixed_share(given, right, 10) != right,
+        }
+        for name, wrong in answers.items():
+            after.setdefault(name, []).append((wrong[half : half + 500].mean(), wrong[half:].mean()))
+    rows = []
+    for name, found in after.items():
+        for what, error, asked in zip(
+            ("error of the next 500", "error of the second half"),
+            np.median(found, axis=0),
+            (-0.335, -0.285),
+            strict=True,
+        ):
+            rows.append({"what": f"voters reversed, {name}: {what}", "found": error, "asked": asked})
+    return rows
 
 
 def majority(learner: str, noise: float, asked: float, seeds: range) -> Row:

@@ -88,9 +88,9 @@ RIGHT, ASKED = 0, 1  # rows of `Recent.recent`
 SEEN, KEPT, PASSED = range(3)  # entries of `Recent.numbers`
 
 # By the probabilities of all voters a few give up more than they do by the labels, since those of all are not always
-# the better ones: 2 to 3 times on MMLU-Pro, more on votes of image classifiers.
-OVERSTATED = 3.5
-WORTH = 5.0  # tolerances that a call should gain
+# the better ones: 2 to 3 times on MMLU-Pro and on votes of image classifiers.
+OVERSTATED = 3.0
+WORTH = 3.0  # tolerances that a call should gain
 MOST_REPAIRED = 0.1  # of the mistakes of all voters: a call that repairs more is made
 CHEAPER = 0.8  # factor on the price of a call, as long as a rule gives up too much
 PRICES_TRIED = 40
