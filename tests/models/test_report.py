@@ -40,6 +40,9 @@ def test_suspicious_voters_are_pointed_out() -> None:
     assert "v1 and twin give the same answer in every row" in " ".join(told)
     assert "Check this first" in str(report)
     assert report.to_dict()["suspicions"] == told
+    assert report.decision[0] == "Check leak first"
+    few = {name: column[:40] for name, column in (table | odd).items() if name != "leak"}  # too few rows for a panel
+    assert report_of(few, labels[:40]).decision[0] == "Use all voters but always and twin"
     same = report_of({"one": np.full(60, "a"), "two": np.full(60, "a")}, np.full(60, "a"))
     assert same.suspicions() == []  # with one class alone everybody is constant
 

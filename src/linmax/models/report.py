@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -261,6 +261,15 @@ class Confusion(_Shown):
         yield from printed([Section(f"Votes of {self.voter}, by label", [grid])], options.ascii_only)
 
 
+class Suspects(NamedTuple):
+    """Voters that equal the label, that never vary, that answer ids, and groups of copies."""
+
+    leaks: list[int]
+    constants: list[int]
+    ids: list[int]
+    copies: list[list[int]]
+
+
 @dataclass(frozen=True, eq=False)
 class StoredRows:
     """Stored trials, the oldest first: votes and labels by class number, -1 for none.
@@ -328,30 +337,40 @@ class StoredRows:
         lowest = np.where(voted, self.votes, np.iinfo(np.int32).max).min(axis=0, initial=np.iinfo(np.int32).max)
         return np.asarray((voted.sum(axis=0) >= FEWEST_SUSPECT) & (self.votes.max(axis=0, initial=-1) == lowest))
 
+    @cached_property
+    def suspects(self) -> Suspects:
+        """Voters that look like something else."""
+        votes, voted = self.votes, self.votes >= 0
+        counts = voted.sum(axis=0)
+        enough, constant = counts >= FEWEST_SUSPECT, self.constant()
+        varied = len(np.unique(self.labels)) > 1  # with one class alone all voters are constant
+        equal = ((votes == self.labels[:, None]) | ~voted).all(axis=0) & enough & varied
+        others = np.flatnonzero(enough & ~constant & ~equal).tolist()
+        ids = [i for i in others if len(np.unique(votes[voted[:, i], i])) > IDS * counts[i]]
+        groups: dict[bytes, list[int]] = {}
+        for i in others:
+            groups.setdefault(np.ascontiguousarray(votes[:, i]).tobytes(), []).append(i)
+        constants = np.flatnonzero(constant & ~equal & varied).tolist()
+        copies = [group for group in groups.values() if len(group) > 1]
+        return Suspects(np.flatnonzero(equal).tolist(), constants, ids, copies)
+
     def suspicions(self, voters: Sequence[str]) -> list[str]:
         """Return a sentence for each voter that looks like something else."""
-        votes, voted = self.votes, self.votes >= 0
-        counts, sentences = voted.sum(axis=0), []
-        several = len(np.unique(self.labels)) > 1
-        constant = self.constant()
-        equal = ((votes == self.labels[:, None]) | ~voted).all(axis=0) & (counts >= FEWEST_SUSPECT) & several
-        for i in np.flatnonzero(counts >= FEWEST_SUSPECT).tolist():
-            name, count = voters[i], f"{counts[i]:,}"
-            if equal[i]:
-                sentences.append(f"{name} equals the label in all {count} rows in which it votes. Is it a copy of it?")
-            elif constant[i] and several:
-                answer = self.classes[int(votes[:, i].max())]
-                sentences.append(f"{name} always answers {answer!r}, in {count} rows. It adds nothing.")
-            elif len(np.unique(votes[voted[:, i], i])) > IDS * counts[i]:
-                sentences.append(f"{name} answers something else in nearly every row. Remove it if it is an id.")
-        groups: dict[bytes, list[int]] = {}
-        for i in np.flatnonzero((counts >= FEWEST_SUSPECT) & ~constant & ~equal).tolist():
-            groups.setdefault(np.ascontiguousarray(votes[:, i]).tobytes(), []).append(i)
-        for group in groups.values():
-            if len(group) > 1:
-                names = listed([voters[i] for i in group])
-                sentences.append(f"{names} give the same answer in every row. Keep one of them.")
-        return sentences
+        leaks, constants, ids, copies = self.suspects
+        counts = (self.votes >= 0).sum(axis=0)
+        return [
+            *(
+                f"{voters[i]} equals the label in all {counts[i]:,} rows in which it votes. Is it a copy?"
+                for i in leaks
+            ),
+            *(
+                f"{voters[i]} always answers {self.classes[int(self.votes[:, i].max())]!r}, in {counts[i]:,} rows. It "
+                "adds nothing."
+                for i in constants
+            ),
+            *(f"{voters[i]} answers something else in nearly every row. Remove it if it is an id." for i in ids),
+            *(f"{listed([voters[i] for i in group])} give the same answer in every row. Keep one." for group in copies),
+        ]
 
     def accuracy_by(self, voters: Sequence[str]) -> list[dict[str, Any]]:
         """Return the accuracy of each voter, and of the fusion, for each value of the side columns."""
@@ -440,6 +459,13 @@ class Details:
     def panel(self) -> VoterPanels | None:
         """Panels of voters; None for scores and for few trials."""
         return None if self.panels is None else self.panels()
+
+    @cached_property
+    def doubtful(self) -> tuple[list[str], list[str]]:
+        """Voters that equal the label, and those that add nothing."""
+        suspects = self.rows.suspects
+        useless = [*suspects.constants, *(i for group in suspects.copies for i in group[1:])]
+        return [self.voters[i] for i in suspects.leaks], [self.voters[i] for i in sorted(useless)]
 
     @cached_property
     def suspicious_labels(self) -> list[SuspiciousLabel]:
@@ -786,6 +812,10 @@ class Report(_Shown):
             return "The fused jury has not seen a label yet", f"How often it is right is not known; {self.unlabelled}."
         accuracy, trials, count = shown.accuracy["fusion"], shown.trials, len(self.voters)
         panel = None if self.details is None else self.details.panel
+        leaks, useless = ([], []) if self.details is None else self.details.doubtful
+        if leaks:
+            headline = f"Check {listed(leaks)} first"
+            return headline, "It equals the label wherever it votes; remove it if it is a copy, and run this again."
         rival = shown.rivals["best_so_far"]
         if rival.verdict == "loses to":
             headline = f"Follow {rival.name} alone"
@@ -797,6 +827,8 @@ class Report(_Shown):
         low, high = interval(accuracy * trials, trials)
         if best is None or len(best.voters) == count:
             headline, others = f"Use all {count} voters", ""
+            if useless:
+                headline = f"Use all voters but {listed(useless)}"
         else:
             size, others = len(best.voters), f"; all {count} voters reach {_percent(accuracy)}"
             headline = f"Use {'this voter' if size == 1 else f'these {size} voters'}: {listed(best.voters)}"
@@ -813,7 +845,7 @@ class Report(_Shown):
             return []
         unsure = sum(part.trials for part in shown.bins if part.confidence < UNSURE)
         sure = sum(part.trials * part.accuracy for part in shown.bins if part.confidence >= UNSURE)
-        if not 0 < unsure < shown.trials:
+        if not 0.005 <= unsure / shown.trials < 1.0:
             return []
         marked, right = f"{100.0 * unsure / shown.trials:.0f} %", _percent(sure / (shown.trials - unsure))
         return [
