@@ -208,6 +208,22 @@ class ReferenceAveraged:
             self.weights[:, rival] -= x
 
 
+class ReferenceSteep:
+    """Softmax by stochastic gradient steps, and the mean of about the last 400 hypotheses."""
+
+    def __init__(self, columns: int, k: int) -> None:
+        self.weights, self.mean, self.trials = np.zeros((columns, k)), np.zeros((columns, k)), 0
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        return x @ self.mean
+
+    def learn(self, x: np.ndarray, label: int) -> None:
+        self.trials += 1
+        gap = np.eye(self.weights.shape[1])[label] - shares(x @ self.weights)
+        self.weights += min(1.0, 2.0 / max(x @ x, 1e-300)) * np.outer(x, gap)
+        self.mean += (self.weights - self.mean) / min(self.trials, 400)
+
+
 def unit(x: np.ndarray) -> np.ndarray:
     length = np.linalg.norm(x)
     return x / length if length else x
@@ -305,7 +321,8 @@ class ReferencePool:
         """Nothing was met."""
         self.sparse, self.k, self.trials, self.constant = sparse, k, 0, constant
         self.raw: list = [] if sparse else [None, None, ReferenceNearest(k)]
-        makers = (ReferencePa, ReferenceArow) if sparse else (ReferencePa, ReferenceScw, ReferenceAveraged)
+        dense = (ReferencePa, ReferenceScw, ReferenceAveraged, ReferenceSteep)
+        makers = (ReferencePa, ReferenceArow) if sparse else dense
         self.members: list = [maker(columns + 1, k) for maker in makers]
         if sparse:
             self.members.append(ReferenceBayes(columns + 1, k, 0.1))
@@ -331,7 +348,7 @@ class ReferencePool:
         scaled = np.clip(
             np.divide(x - past.mean(axis=0), deviation, out=np.zeros(len(x)), where=deviation > 1e-9), -5, 5
         )
-        return [np.append(self.constant, scaled / root), *[np.append(self.constant, scaled) / root] * 2]
+        return [np.append(self.constant, scaled / root), *[np.append(self.constant, scaled) / root] * 3]
 
     def trial(self, x: np.ndarray, label: int) -> np.ndarray:
         """Log probabilities of a row that is only predicted; then it is learned, at times with all rows once more."""

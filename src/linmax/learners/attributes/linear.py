@@ -1,10 +1,12 @@
-"""PA-I, SCW-I and the averaged Perceptron over dense attributes: a group of members of the pool for attributes.
+"""PA-I, SCW-I, the averaged Perceptron and a softmax over dense attributes: a group of members of the pool.
 
 Attributes are standardised, cut off at 5 deviations and divided by sqrt(d). The members are
 
 - PA-I (C = 1) with a constant of 1, in time order the memory of the last labels;
 - SCW-I (eta = .9, C = 1) against the best rival;
-- the averaged Perceptron; a weight is how many steps it takes, but no more than put the label ahead.
+- the averaged Perceptron; a weight is how many steps it takes, but no more than put the label ahead;
+- softmax, by stochastic gradient steps of size 1 on the log loss, with the mean of about its last 400 hypotheses, which
+  follows drift: M += (W - M) / min(t, 400). A weight scales the step, up to 2 / |x|^2.
 
 The constant is scaled like any attribute otherwise; d is how many attributes were met so far.
 
@@ -39,7 +41,9 @@ __all__ = ["DenseMembers"]
 
 PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
 
-TRACK, FIRM, DOUBT, QUICK, PAST, ROWS = range(6)  # PA; SCW's means and variances; the Perceptron and its lag; how many
+# PA; SCW's means and variances; the Perceptron and its lag; softmax and the mean of its hypotheses; how many
+TRACK, FIRM, DOUBT, QUICK, PAST, STEEP, MEAN, ROWS = range(8)
+SPAN = 400  # trials that the mean of the softmax goes over, about
 
 
 @kernel()
@@ -50,9 +54,15 @@ def score_dense(x: np.ndarray, one: float, cells: np.ndarray, scores: np.ndarray
         value = one if q == TRACK else x[0]
         for c in range(width):
             scores[q, c] = value * cells[0, q, c]
-    track, firm, quick, past = scores[TRACK], scores[FIRM], scores[QUICK], scores[PAST]
+    track, firm, quick, past, steep, mean = (
+        scores[TRACK], scores[FIRM], scores[QUICK], scores[PAST], scores[STEEP], scores[MEAN],
+    )  # fmt: skip
     for f in range(1, x.size):
         row, value = cells[f], x[f]
+        for c in range(width):
+            steep[c] += value * row[STEEP, c]
+        for c in range(width):
+            mean[c] += value * row[MEAN, c]
         for c in range(width):
             track[c] += value * row[TRACK, c]
         for c in range(width):
@@ -104,6 +114,35 @@ def deny_dense(
         for f in range(x.size):
             cells[f, QUICK, wrong] -= steps * x[f]
             cells[f, PAST, wrong] -= lag * steps * x[f]
+
+
+@kernel()
+def learn_softmax(
+    x: np.ndarray, label: int, known: int, trials: float, weight: float, cells: np.ndarray, scores: np.ndarray
+) -> None:
+    """One gradient step, and the mean of the hypotheses; of a class that is denied the rest are made more probable."""
+    pull, square, largest, total, wrong = scores[STEEP], 0.0, -np.inf, 0.0, DENIED - label if label < 0 else -1
+    for f in range(x.size):
+        square += x[f] * x[f]
+    for c in range(known):
+        largest = max(largest, pull[c])
+    for c in range(known):
+        pull[c] = math.exp(pull[c] - largest)
+        total += pull[c]
+    rest = total - pull[wrong] if wrong >= 0 else 0.0
+    step = np.float32(min(weight, 2.0 / square) if square > 0.0 else 0.0)
+    for c in range(pull.size):
+        right = 1.0 if c == label else 0.0
+        if wrong >= 0:
+            right = pull[c] / rest if c != wrong and rest > 0.0 else 0.0
+        pull[c] = step * np.float32(right - pull[c] / total) if c < known else np.float32(0.0)
+    rate = np.float32(1.0 / min(trials, SPAN))
+    for f in range(x.size):
+        row = cells[f]
+        for c in range(pull.size):
+            row[STEEP, c] += x[f] * pull[c]
+        for c in range(pull.size):
+            row[MEAN, c] += rate * (row[STEEP, c] - row[MEAN, c])
 
 
 @kernel()
@@ -180,7 +219,7 @@ def play_dense(
     votes: np.ndarray,
     member: int,
 ) -> None:
-    """Score all rows by the three members, and let them learn; ``counts`` are the known classes."""
+    """Score all rows by the members, and let them learn; ``counts`` are the known classes."""
     cells, stats, trials, x, scores, one = m.cells, m.stats, m.trials, m.x, m.scores, np.float32(constant)
     for f in range(rows.shape[1] + 1, x.size):
         x[f] = 0.0
@@ -195,17 +234,20 @@ def play_dense(
             votes[t, member, c] = scores[TRACK, c]
             votes[t, member + 1, c] = scores[FIRM, c]
             votes[t, member + 2, c] = scores[QUICK, c] - scores[PAST, c] / past
+            votes[t, member + 3, c] = scores[MEAN, c]
         if learn:
             trials[0] += 1.0
             label = labels[t]
             known = max(counts[t], label + 1)
             learn_dense(x, one, label, known, trials[0], weights[t], cells, scores)
+            if known > 1:
+                learn_softmax(x, label, known, trials[0], weights[t], cells, scores)
 
 
 class DenseMembers(Group):
-    """PA-I, SCW-I and the averaged Perceptron."""
+    """PA-I, SCW-I, the averaged Perceptron and the softmax."""
 
-    members = ("PA-I", "SCW-I", "A-perceptron")
+    members = ("PA-I", "SCW-I", "A-perceptron", "softmax")
     fields: ClassVar = FIELDS
     kernel = staticmethod(play_dense)
 
@@ -221,12 +263,13 @@ class DenseMembers(Group):
             "PA-I": cells[:, TRACK] * shrink,
             "SCW-I": cells[:, FIRM] * shrink,
             "A-perceptron": (cells[:, QUICK] - cells[:, PAST] / past) * shrink,
+            "softmax": cells[:, MEAN] * shrink,
         }
         found["PA-I"][:1] = cells[:1, TRACK]  # its constant is not scaled
         return found
 
     def mix(self, mixture: Mixture, width: int) -> None:
-        """Become the mixture: PA-I and the Perceptron by shares, SCW by precision; averages stay averages of all.
+        """Become the mixture: SCW by precision, the others by shares; the average of the Perceptron stays that of all.
 
         The sum of the Perceptron's hypotheses that met a trial, T w - lag after T trials, adds up.
         """
@@ -234,18 +277,20 @@ class DenseMembers(Group):
         columns = self.columns_of(mixture)
         self.fit(columns, width)
         shape = (len(self.cells), width)
-        track, quick, met, means = np.zeros(shape), np.zeros(shape), np.zeros(shape), []
+        shared = {kind: np.zeros(shape) for kind in (TRACK, QUICK, STEEP, MEAN)}
+        met, means = np.zeros(shape), []
         for part, share in mixture.weighed:
             spot, cells = self.placed(part)
-            track[spot] += share * cells[:, TRACK]
-            quick[spot] += share * cells[:, QUICK]
+            for kind, mean in shared.items():
+                mean[spot] += share * cells[:, kind]
             means.append((spot, cells[:, FIRM], cells[:, DOUBT], share))
         for part, sign in mixture.counted:
             spot, cells = self.placed(part)
             met[spot] += sign * (part.state.trials[0] * cells[:, QUICK] - cells[:, PAST])
         self.cells[:, FIRM], self.cells[:, DOUBT] = mix_by_precision(shape, means)
-        self.cells[:, TRACK], self.cells[:, QUICK] = track, quick
-        self.cells[:, PAST] = self.trials[0] * quick - met
+        for kind, mean in shared.items():
+            self.cells[:, kind] = mean
+        self.cells[:, PAST] = self.trials[0] * shared[QUICK] - met
         self.stats = pooled_moments(
             [moments_of(part, columns) for part, _ in mixture.counted], [n for _, n in mixture.counted]
         )

@@ -38,67 +38,96 @@ MOST, FEWEST = 4096, 128  # rows remembered
 SURE_SHARE = 0.9
 GOLDEN = 0.6180339887498949  # multiples of it, less their whole part, are spread evenly
 NEARNESS = 1e-3  # e, for each attribute
+PARTIALS = 8  # sums and least distances that are kept side by side
 USED, NEXT = range(2)
 
 
 @kernel()
-def measure(
-    row: np.ndarray, stats: np.ndarray, memory: np.ndarray, used: int, distances: np.ndarray, learn: bool
-) -> float:
-    """Distances to the rows remembered, and the least of them; the variances learn from this row first.
+def measure(m: Any, row: np.ndarray, used: int, learn: bool) -> np.float32:
+    """Write distances to the rows remembered, return the least of them; the variances learn from this row first.
 
-    Two attributes at a time, so that distances are fetched and stored half as often.
+    Four attributes at a time, so that distances are fetched and stored less often.
     """
-    for i in range(used):
-        distances[i] = 0.0
-    before, first_value, first_factor = -1, np.float32(0.0), np.float32(0.0)
+    stats, memory, distances, values, factors = m.stats, m.memory, m.distances, m.values, m.factors
     for f in range(row.size):
         count, delta = stats[f, 0] + 1.0, row[f] - stats[f, 1]
         mean = stats[f, 1] + delta / count
         squares = stats[f, 2] + delta * (row[f] - mean)
         if learn:
             stats[f, 0], stats[f, 1], stats[f, 2] = count, mean, squares
-        if math.sqrt(squares / count) > STEADY * abs(mean):
-            factor, value = np.float32(count / squares), np.float32(row[f] - stats[f, 3])
-            if before < 0:
-                before, first_value, first_factor = f, value, factor
-                continue
-            first, second = memory[before], memory[f]
-            for i in range(used):
-                one, other = first[i] - first_value, second[i] - value
-                distances[i] = distances[i] + one * one * first_factor + other * other * factor
-            before = -1
-    if before >= 0:
-        first = memory[before]
-        for i in range(used):
-            one = first[i] - first_value
-            distances[i] += one * one * first_factor
-    least = np.inf
+        values[f] = row[f] - stats[f, 3]
+        factors[f] = count / squares if math.sqrt(squares / count) > STEADY * abs(mean) else 0.0
     for i in range(used):
-        least = min(least, float(distances[i]))
+        distances[i] = 0.0
+    fours = row.size - row.size % 4
+    for f in range(0, fours, 4):
+        first, second, third, fourth = memory[f], memory[f + 1], memory[f + 2], memory[f + 3]
+        v, w, x, y = values[f], values[f + 1], values[f + 2], values[f + 3]
+        a, b, c, d = factors[f], factors[f + 1], factors[f + 2], factors[f + 3]
+        for i in range(used):
+            p, q, r, s = first[i] - v, second[i] - w, third[i] - x, fourth[i] - y
+            distances[i] += p * p * a + q * q * b + r * r * c + s * s * d
+    for f in range(fours, row.size):
+        first, v, a = memory[f], values[f], factors[f]
+        for i in range(used):
+            p = first[i] - v
+            distances[i] += p * p * a
+    return least_of(distances, used, m.lanes[0])
+
+
+@kernel()
+def least_of(distances: np.ndarray, used: int, lanes: np.ndarray) -> np.float32:
+    """Return the least distance; each lane has the least of every eighth, so that eight are compared at once."""
+    whole = used - used % lanes.size
+    for j in range(lanes.size):
+        lanes[j] = np.inf
+    for i in range(0, whole, PARTIALS):
+        for j in range(PARTIALS):
+            distance = distances[i + j]
+            lanes[j] = distance if distance < lanes[j] else lanes[j]
+    least = lanes[0]
+    for j in range(1, lanes.size):
+        least = min(least, lanes[j])
+    for i in range(whole, used):
+        least = min(least, distances[i])
     return least
 
 
 @kernel()
-def speak(distances: np.ndarray, classes: np.ndarray, used: int, least: float, near: float, scores: np.ndarray) -> None:
-    """Write what the rows say for each class, or against it, as shares."""
+def vote_for(m: Any, used: int, least: np.float32, near: float) -> None:
+    """Write into ``scores`` how much the rows vote for each class, or against it, as shares; distances are replaced.
+
+    Sums are kept in lanes, which do not wait for each other.
+    """
+    distances, classes, scores, sums, totals = m.distances, m.classes, m.scores, m.sums, m.lanes[0]
+    best, close = least + np.float32(near), np.float32(near)
+    limit = np.float32(4.0) * best
+    for i in range(used):
+        part = best / (distances[i] + close)
+        part *= part
+        part *= part
+        part *= part
+        distances[i] = part if distances[i] < limit else np.float32(0.0)
+    for j in range(PARTIALS):
+        totals[j] = 0.0
+        for c in range(scores.size):
+            sums[j, c] = 0.0
+    for i in range(used):
+        part, label, j = distances[i], classes[i], i % PARTIALS
+        totals[j] += part
+        if label >= 0:
+            sums[j, label] += part
+        else:
+            sums[j, DENIED - label] -= part
+    total = np.float32(0.0)
+    for j in range(PARTIALS):
+        total += totals[j]
     for c in range(scores.size):
         scores[c] = 0.0
-    best, said = np.float32(least + near), np.float32(0.0)
-    for i in range(used):
-        if distances[i] < np.float32(4.0) * best:
-            part = best / (distances[i] + np.float32(near))
-            part *= part
-            part *= part
-            part *= part
-            if classes[i] >= 0:
-                scores[classes[i]] += part
-            else:
-                scores[DENIED - classes[i]] -= part
-            said += part
-    if said > 0.0:
-        for c in range(scores.size):
-            scores[c] /= said
+        if total > 0.0:
+            for j in range(PARTIALS):
+                scores[c] += sums[j, c]
+            scores[c] /= total
 
 
 FIELDS = {
@@ -108,6 +137,10 @@ FIELDS = {
     "classes": Field(("remembered",), merge="", dtype=np.int32),
     "places": Field((2,), merge="", dtype=np.int64),  # how many rows there are, and the place of the next
     "distances": Field(("remembered",), merge="", dtype=np.float32, saved=False),
+    "values": Field(("column",), merge="", dtype=np.float32, saved=False),
+    "factors": Field(("column",), merge="", dtype=np.float32, saved=False),
+    "lanes": Field((1, PARTIALS), merge="", dtype=np.float32, saved=False),
+    "sums": Field((PARTIALS, "class"), merge="", dtype=np.float32, saved=False),
     "scores": Field(("class",), merge="", dtype=np.float32, saved=False),
 }
 
@@ -126,11 +159,11 @@ def play_nearest(
     member: int,
 ) -> None:
     """Score all rows, and learn; ``counts`` are the known classes."""
-    stats, memory, classes, places, distances, scores = m.stats, m.memory, m.classes, m.places, m.distances, m.scores
+    stats, memory, classes, places, scores = m.stats, m.memory, m.classes, m.places, m.scores
     near = NEARNESS * rows.shape[1]
     for t in range(rows.shape[0]):
-        least = measure(rows[t], stats, memory, places[USED], distances, learn)
-        speak(distances, classes, places[USED], least, near, scores)
+        least = measure(m, rows[t], places[USED], learn)
+        vote_for(m, places[USED], least, near)
         for c in range(counts[t]):
             votes[t, member, c] = scores[c]
         if learn:

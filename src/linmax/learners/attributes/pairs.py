@@ -152,8 +152,8 @@ def follow_values(row: np.ndarray, edges: np.ndarray, levels: np.ndarray, trial:
 
 
 @kernel(reorders=True)
-def score_pairs(cells: np.ndarray, rows: np.ndarray, many: int, scores: np.ndarray) -> None:
-    """Means and variances of AROW, each feature 1 / sqrt(how many there are); row 0 has 0 and 1."""
+def score_pairs(cells: np.ndarray, rows: np.ndarray, many: int, scores: np.ndarray, learn: bool) -> None:
+    """Means of AROW, and variances if it learns, each feature 1 / sqrt(how many there are); row 0 has 0 and 1."""
     width = scores.shape[1]
     mean, variance = scores[MEAN], scores[VARIANCE]
     for c in range(width):
@@ -162,8 +162,9 @@ def score_pairs(cells: np.ndarray, rows: np.ndarray, many: int, scores: np.ndarr
         row = cells[rows[j]]
         for c in range(width):
             mean[c] += row[MEAN, c]
-        for c in range(width):
-            variance[c] += row[VARIANCE, c]
+        if learn:
+            for c in range(width):
+                variance[c] += row[VARIANCE, c]
     x = np.float32(1.0 / math.sqrt(many))
     for c in range(width):
         mean[c] *= x
@@ -235,7 +236,7 @@ def play_pairs(
     cells, places, scores, edges, trials = m.cells, m.rows, m.scores, m.edges, m.trials
     for t in range(rows.shape[0]):
         many = features_of(rows[t], edges, m.silent, m.rank, cells, m.index, m.keys, m.literals, places, learn)
-        score_pairs(cells, places, many, scores)
+        score_pairs(cells, places, many, scores, learn)
         for c in range(counts[t]):
             votes[t, member, c] = scores[MEAN, c]
         if learn:
