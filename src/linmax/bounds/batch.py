@@ -137,6 +137,8 @@ def two_phase_examples(mistakes: int, error: float, failure: float, mistakes_onl
 def two_phase_draws(failure: float) -> int:
     """Hypotheses drawn of a learner that is shown every trial: ceil(log2(4/delta)); see `two_phase_examples`.
 
+    Source: the same as that of `two_phase_examples`.
+
     Examples
     --------
     >>> two_phase_draws(0.05)

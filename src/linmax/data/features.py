@@ -43,7 +43,6 @@ __all__ = [
     "pack",
     "pairs",
     "pairs_of",
-    "row_attributes",
 ]
 
 AND = " & "

@@ -27,7 +27,7 @@ ACCEPTED, AGAIN = 202, (429, 503)
 LONGEST_PAUSE = 5.0
 POOL = 64
 UNSET: Any = object()
-BLOCKS = ("attributes", "votes", "scores", "candidates")
+INSTANCE_BLOCKS = ("attributes", "votes", "scores", "candidates")
 
 
 class ServiceError(RuntimeError):
@@ -402,8 +402,8 @@ def _path(model: str, rest: str = "") -> str:
 
 def _instance(attributes: Any, blocks: dict[str, Any]) -> dict[str, Any]:
     """Return the parts of an instance that are given, with arrays as lists."""
-    if unknown := blocks.keys() - BLOCKS:
-        raise TypeError(f"unexpected argument {min(unknown)!r}; an instance is {', '.join(BLOCKS)}")
+    if unknown := blocks.keys() - INSTANCE_BLOCKS:
+        raise TypeError(f"unexpected argument {min(unknown)!r}; an instance is {', '.join(INSTANCE_BLOCKS)}")
     return _given(attributes=attributes, **blocks)
 
 
