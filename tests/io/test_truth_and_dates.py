@@ -129,12 +129,16 @@ def test_a_number_that_python_writes_as_nan_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ['{"label": "p", "a.b": 1, "a": {"b": 2}}', '{"label": "p", "features": {"n": 1}, "n": 0}']
+    ("line", "attributes"),
+    [
+        ('{"label": "p", "a.b": 1, "a": {"b": 2}}', {"a.b": 3.0}),
+        ('{"label": "p", "features": {"n": 1}, "n": 2}', {"n": 3.0}),
+    ],
 )
-def test_an_attribute_from_two_places_is_refused(line: str) -> None:
+def test_an_attribute_from_two_places_is_summed(line: str, attributes: dict[str, float]) -> None:
     found, _, refused = rows([line], format="jsonl")
-    assert not found
-    assert refused == [("Lines", 1, "the same attribute twice")]
+    assert found == [("p", attributes)]
+    assert not refused
 
 
 def test_the_names_of_all_columns_are_made_ready_together(monkeypatch: pytest.MonkeyPatch) -> None:

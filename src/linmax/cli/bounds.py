@@ -180,20 +180,20 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
 def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
     """The rows of a stream; the first bad line is an error."""
     from linmax.data.experts import experts
-    from linmax.io.batch import CollectedRows
+    from linmax.io.batch import joined
     from linmax.io.options import ReadOptions
     from linmax.io.reader import StreamReader
 
     if arguments.ignore:
         raise ValueError(f"--ignore leaves out columns of a table, and {source.name} is {kind}; leave out --ignore")
     reader = StreamReader([source], kind, ReadOptions(label=arguments.label, strict=True))
-    rows = CollectedRows(_counted_once(source.name, reader))
-    if not rows.labels:
+    rows = joined(_counted_once(source.name, reader))
+    if rows is None:
         raise ValueError(f"{source.name} has no rows")
-    names = [reader.vocabulary[i] for i in range(len(reader.vocabulary))]
-    attributes = rows.matrix(_by_index(names) if kind == "svmlight" else range(len(names)))
-    numbers = _numbers(rows.labels)
-    labels: list[Any] = rows.labels
+    attributes, labels = rows.matrix, rows.labels.tolist()
+    if kind == "svmlight":
+        attributes = _by_index(attributes, rows.names)
+    numbers = _numbers(labels)
     if numbers is not None and all(map(math.isfinite, numbers)):
         labels = [int(number) if number.is_integer() else number for number in numbers]
     return experts(attributes=attributes, scale=_scale(arguments), thresholds=not arguments.no_thresholds), labels
@@ -212,11 +212,17 @@ def _counted_once(name: str, batches: Iterable[Batch]) -> Iterator[Batch]:
         yield batch
 
 
-def _by_index(names: list[str]) -> list[int]:
-    """The column of each svmlight index; indices count from 1 unless there is a 0."""
-    indices = [int(name) for name in names]
-    first = min([1, *indices])
-    return [index - first for index in indices]
+def _by_index(matrix: Any, names: list[str]) -> Any:
+    """The columns in the places of their svmlight indices, which count from 1 unless there is a 0."""
+    import numpy as np
+    from scipy import sparse
+
+    indices = np.array(list(map(int, names)), np.int64)
+    indices -= min(1, indices.min(initial=1))
+    shape = (matrix.shape[0], int(indices.max(initial=-1)) + 1)
+    found = sparse.csr_array((matrix.data, indices[matrix.indices], matrix.indptr), shape=shape)
+    found.sort_indices()
+    return found
 
 
 def _scale(arguments: argparse.Namespace) -> str | None:

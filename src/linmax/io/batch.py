@@ -6,7 +6,7 @@ import queue
 import re
 import threading
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["LONG_RUNS", "Batch", "Classes", "CollectedRows", "Runs", "ahead", "canonical", "shuffled"]
+__all__ = ["LONG_RUNS", "Batch", "Classes", "Runs", "ahead", "canonical", "joined", "shuffled"]
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 MOST_CLASSES = 2**16
@@ -202,73 +202,47 @@ class Batch:
             yield row
 
 
-class CollectedRows:
-    """The sparse rows of batches, with the names of their classes.
-
-    Examples
-    --------
-    >>> import linmax
-    >>> rows = CollectedRows(linmax.stream(["a | x:2", "b | y x"], rows=1))
-    >>> rows.labels, rows.matrix([0, 1]).toarray().tolist()
-    (['a', 'b'], [[2.0, 0.0], [1.0, 1.0]])
-    """
-
-    def __init__(self, batches: Iterable[Batch]) -> None:
-        self.labels: list[str] = []
-        counts, indices, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
-        for batch in batches:
-            self.labels += batch.labels.tolist()
-            counts.append(np.diff(batch.indptr))
-            indices.append(batch.indices.copy())  # the batch has room for more values than it holds
-            values.append(batch.values.copy())
-        self._indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
-        self._indices, self._values = np.concatenate(indices), np.concatenate(values)
-
-    def matrix(self, columns: Sequence[int]) -> Any:
-        """All rows as CSR; ``columns`` gives the place of each name of the vocabulary."""
-        shape = (len(self.labels), max(columns, default=-1) + 1)
-        placed = np.array(columns, np.int64)[self._indices]
-        found = sparse.csr_array((self._values, placed, self._indptr), shape=shape)
-        found.sort_indices()
-        return found
-
-
 SHUFFLED_BATCH_ROWS = 4096  # of a batch in the new order
 LONG_RUNS = 25  # times as few runs of equal labels as in random order: rows look sorted
 FEWEST_ROWS = 200  # rows that are needed to say so
 
 
+def joined(batches: Iterable[Batch]) -> Batch | None:
+    """All rows of these batches, which follow each other in one stream, as one batch; None without any."""
+    found = [(batch, batch.indices.copy(), batch.values.copy()) for batch in batches]  # they have room for more
+    if not found:
+        return None
+    dense, codes, importance, lines = (
+        np.concatenate([getattr(batch, name) for batch, *_ in found])
+        for name in ("dense", "codes", "importance", "lines")
+    )
+    counts = np.concatenate([np.diff(batch.indptr) for batch, *_ in found])
+    tags = [tag for batch, *_ in found for tag in batch.tags or [""] * len(batch)]
+    return replace(
+        found[-1][0], dense=dense, codes=codes, importance=importance, lines=lines,
+        indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        indices=np.concatenate([indices for _, indices, _ in found]),
+        values=np.concatenate([values for _, _, values in found]),
+        tags=tags if any(batch.tags is not None for batch, *_ in found) else None,
+    )  # fmt: skip
+
+
 def shuffled(batches: Iterable[Batch], seed: int = 0) -> Iterator[Batch]:
     """All rows of these batches in a random order; all of them are read, and held in memory, before the first comes."""
-    found = list(batches)
-    if not found:
-        return
-    last, starts = found[-1], np.cumsum([0, *(len(batch.values) for batch in found)])
-    dense = np.concatenate([batch.dense for batch in found])
-    begins = np.concatenate([batch.indptr[:-1] + first for batch, first in zip(found, starts[:-1], strict=True)])
-    lengths = np.concatenate([np.diff(batch.indptr) for batch in found])
-    indices, values = (np.concatenate([getattr(batch, name) for batch in found]) for name in ("indices", "values"))
-    codes, importance, lines = (
-        np.concatenate([getattr(batch, name) for batch in found]) for name in ("codes", "importance", "lines")
-    )
-    tags = None if all(batch.tags is None for batch in found) else [t for b in found for t in b.tags or [""] * len(b)]
-    order = np.random.default_rng(seed).permutation(len(codes))
+    whole = joined(batches)
+    order = np.random.default_rng(seed).permutation(0 if whole is None else len(whole))
     for first in range(0, len(order), SHUFFLED_BATCH_ROWS):
+        assert whole is not None
         rows = order[first : first + SHUFFLED_BATCH_ROWS]
-        indptr = np.concatenate([[0], np.cumsum(lengths[rows])]).astype(last.indptr.dtype)
-        places = np.repeat(begins[rows] - indptr[:-1], lengths[rows]) + np.arange(indptr[-1])
+        sizes = np.diff(whole.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        places = np.repeat(whole.indptr[:-1][rows] - indptr[:-1], sizes) + np.arange(indptr[-1])
         yield replace(
-            last,
-            dense=np.ascontiguousarray(dense[rows]),
-            indptr=indptr,
-            indices=np.ascontiguousarray(indices[places]),
-            values=np.ascontiguousarray(values[places]),
-            codes=codes[rows],
-            importance=importance[rows],
-            lines=lines[rows],
-            tags=None if tags is None else [tags[row] for row in rows.tolist()],
+            whole, dense=np.ascontiguousarray(whole.dense[rows]), indptr=indptr, indices=whole.indices[places],
+            values=whole.values[places], codes=whole.codes[rows], importance=whole.importance[rows],
+            lines=whole.lines[rows], tags=None if whole.tags is None else [whole.tags[row] for row in rows.tolist()],
             done=(first + len(rows)) / len(order),
-        )
+        )  # fmt: skip
 
 
 class Runs:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -114,54 +114,55 @@ class JsonLines(RowFormat):
         features = given.pop(FEATURES, {})
         names: list[tuple[bytes, float]] = []
         texts: list[tuple[str, str]] = []
-        # A dict of features without names of its own: those outside of it must differ.
-        flat = type(features) is dict and (not features or features.keys().isdisjoint(given))
-        if not (flat and self._read_flat(features, names, texts) and self._read_flat(given, names, texts)):
-            found = _Attributes({TEXT, *options.text}, self._left_out, {*options.categorical})
-            reason = found.add("", features if isinstance(features, (dict, list)) else {FEATURES: features})
-            reason = reason or found.add("", given)
-            if reason == lexer.NOT_FINITE:
-                self.strange = found.wild
-            if reason or found.twice():
-                return reason or lexer.TWICE
-            names, texts = [(_raw(name), value) for name, value in found.numbers], found.texts
+        parts = features.items() if isinstance(features, dict) else _named("", features)
+        if reason := self._add("", parts, names, texts) or self._add("", given.items(), names, texts):
+            return reason
         alone = len(texts) == 1
         heads = [(b"" if alone or name == TEXT else _raw(f"{name}^"), _raw(text)) for name, text in texts]
         return b"" if label is None else _raw(label if type(label) is str else _written(label)), names, heads
 
-    def _read_flat(self, given: dict[str, Any], names: list[tuple[bytes, float]], texts: list[tuple[str, str]]) -> bool:
-        """Add plain values to names and texts; False at the first that needs more thought.
+    def _add(
+        self,
+        prefix: str,
+        given: Iterable[tuple[str, Any]],
+        names: list[tuple[bytes, float]],
+        texts: list[tuple[str, str]],
+    ) -> int:
+        """Add the values of an object to names and texts, by names with dots; return the reason for refusing it, or 0.
 
         Names are encoded once and looked up afterwards.
         """
-        numbers, cells = self._numbers, self._cells_seen
-        for key, value in given.items():
-            kind = type(value)
+        numbers, cells, reason = self._numbers, self._cells_seen, 0
+        for key, value in given:
+            name, kind = f"{prefix}.{key}" if prefix else key, type(value)
             if kind is float or kind is int or kind is bool:
-                name = numbers.get(key)
-                if name is None:
-                    if key in self._special:
-                        return False
-                    name = numbers[key] = _raw(key)
-                if not -lexer.LARGEST_VALUE <= value <= lexer.LARGEST_VALUE:
-                    return False
-                if value:
-                    names.append((name, value))
-            elif kind is str:
-                name = cells.get((key, value))
-                if name is None:
-                    if key in self._text_keys:
-                        texts.append((key, value))
+                raw = numbers.get(name)
+                if raw is not None or name not in self._special:
+                    if raw is None:
+                        raw = numbers[name] = _raw(name)
+                    if -lexer.LARGEST_VALUE <= value <= lexer.LARGEST_VALUE:
+                        if value:
+                            names.append((raw, value))
+                    elif value == value:  # nan is how Python writes a number that is missing
+                        self.strange, reason = f"{name}: {min(max(value, -math.inf), math.inf):g}", lexer.NOT_FINITE
+                    continue
+                value, kind = _written(value), str
+            if kind is str:
+                raw = cells.get((name, value))
+                if raw is None:
+                    if name in self._text_keys:
+                        texts.append((name, value))
                         continue
-                    if key in self._left_out:
+                    if name in self._left_out:
                         continue
                     if len(cells) >= CELLS_KEPT:
                         cells.clear()
-                    name = cells[key, value] = _raw(f"{key}={value}")
-                names.append((name, 1.0))
-            elif value is not None:
-                return False
-        return True
+                    raw = cells[name, value] = _raw(f"{name}={value}")
+                names.append((raw, 1.0))
+            elif value is not None and name not in self._left_out:
+                inner = value.items() if kind is dict else _named(name, value)
+                reason = self._add(name if kind is dict else "", inner, names, texts) or reason
+        return reason
 
     def columns(self, source: Source) -> Columns:
         """Columns in order of first appearance; None where an object lacks the key.
@@ -191,7 +192,7 @@ class JsonLines(RowFormat):
             self.lines.append(number)
         for column in found.values():
             column += [None] * (len(self.lines) - len(column))
-        return self._named(source.name, found)
+        return self._called(source.name, found)
 
     def _cells(self, given: Mapping[str, Any]) -> Iterator[tuple[_Place, Any]]:
         """The values of an object, and of the objects in it, by their places."""
@@ -219,7 +220,7 @@ class JsonLines(RowFormat):
         told = f"{where} is {json.dumps(value)[:40]}, neither text, a number, true, false nor null"
         self.refuse(file, line, reason, f"{told}; leave it out with --ignore {key}")
 
-    def _named(self, file: str, found: Mapping[_Place, list[Any]]) -> Columns:
+    def _called(self, file: str, found: Mapping[_Place, list[Any]]) -> Columns:
         """The columns by name; two that would be called alike are refused."""
         texts = {key for (key, name), column in found.items() if name is not None and any(map(_is_text, column))}
         named: dict[str, str] = {}
@@ -284,51 +285,9 @@ def _written(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-class _Attributes:
-    """What an object holds, by names with dots."""
-
-    def __init__(self, text: set[str], ignore: set[str], categorical: set[str]) -> None:
-        self.text, self.ignore, self.categorical = text, ignore, categorical
-        self.numbers: list[tuple[str, float]] = []
-        self.texts: list[tuple[str, str]] = []
-        self.wild = ""  # a number that is not finite, with its name
-        self.counted: list[str] = []  # names of numbers, which can be there once
-
-    def twice(self) -> bool:
-        """Whether two numbers have the same name, as one with a dot and one in an object may have."""
-        return len({*self.counted}) < len(self.counted)
-
-    def add(self, name: str, value: Any) -> int:
-        """Take a value with everything in it; the reason for refusing it, or 0."""
-        if value is None or name in self.ignore:
-            return 0
-        if isinstance(value, dict):
-            parts = [(f"{name}.{key}" if name else key, one) for key, one in value.items()]
-            return max((self.add(key, one) for key, one in parts), default=0)
-        if isinstance(value, list):
-            places = [(f"{name}.{i}" if name else str(i), one) for i, one in enumerate(value)]
-            return max(
-                (self.add(name if isinstance(one, str) and name else key, one) for key, one in places), default=0
-            )
-        if name in self.text:
-            self.texts.append((name, _written(value)))
-        elif isinstance(value, str) or name in self.categorical:
-            self.numbers.append((f"{name}={_written(value)}", 1.0))
-        else:
-            return self._number(name, value)
-        return 0
-
-    def _number(self, name: str, value: Any) -> int:
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if math.isnan(number):  # as Python writes a number that is missing
-            return 0
-        if abs(number) > lexer.LARGEST_VALUE:
-            self.wild = f"{name}: {number:g}"
-            return lexer.NOT_FINITE
-        self.counted.append(name)
-        if number:
-            self.numbers.append((name, number))
-        return 0
+def _named(name: str, values: Any) -> list[tuple[str, Any]]:
+    """The values of a list by name: texts by that of the list, others by their places; what is no list, as features."""
+    if not isinstance(values, list):
+        return [(FEATURES, values)]
+    start = f"{name}." if name else ""
+    return [(name if name and isinstance(one, str) else f"{start}{place}", one) for place, one in enumerate(values)]

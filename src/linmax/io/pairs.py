@@ -1,13 +1,8 @@
-"""Rows with pairs of their attributes: the compiled part of `linmax.io.pairs`.
+"""Pairs of attributes that are asked for (`linmax.data.features`), added to the batches of a stream.
 
-An attribute is identified by its number in the vocabulary, or by `FIRST_DENSE` plus its place among the dense ones.
-``groups`` has a bit for each group that it belongs to. A pair has the key first 2^32 + second, and as its value the
-product of theirs.
-
-Pairs of attributes that are asked for (`linmax.data.features`), added to the batches of a stream.
-
-The pair of two columns of numbers is a column of numbers. With hashed names there are no groups, and ``all`` hashes the
-two numbers.
+Attributes are numbered, the dense ones first, then those of the vocabulary. Each has a bit for each group that it
+belongs to. A pair has the key first 2^32 + second, and as its value the product of theirs. The pair of two columns of
+numbers is a column of numbers. With hashed names there are no groups, and ``all`` hashes the two numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +29,6 @@ else:
 
 __all__ = ["PAIRED_BATCH_ROWS", "Pairing"]
 
-FIRST_DENSE = 1 << 30  # from here on, dense attributes
 FRESH = -2  # the column of the first pair that is new; -1 is one that is to have none
 PAIR_MULTIPLIER = 0x2C1B3C6D
 STAR = 42
@@ -51,15 +45,14 @@ def wanted(one: int, other: int, asked: np.ndarray) -> int:
     return 0
 
 
-@kernel(int64(float64[:, ::1], int64[::1], int32[::1], float64[::1], int64[::1], int64[::1], int64[:, ::1], boolean,
-              int64[::1], int64[::1], float64[::1]))  # fmt: skip
+@kernel(int64(int64, int64[::1], int64[::1], float64[::1], int64[::1], int64[:, ::1], boolean, int64[::1], int64[::1],
+              float64[::1]))  # fmt: skip
 def pair_rows(
-    dense: np.ndarray,
+    wide: int,
     indptr: np.ndarray,
-    indices: np.ndarray,
+    attributes: np.ndarray,
     values: np.ndarray,
     groups: np.ndarray,
-    dense_groups: np.ndarray,
     asked: np.ndarray,
     fill: bool,
     ends: np.ndarray,
@@ -68,39 +61,25 @@ def pair_rows(
 ) -> int:
     """Where the pairs of each row end, into ``ends``; with ``fill`` the pairs too. Returns how many there are.
 
-    Pairs of two dense attributes are left out. Of attributes that are asked for in both orders the lower comes first.
+    ``groups`` are those of each attribute of the rows, the ``wide`` dense ones first, whose pairs are left out. Of
+    attributes that are asked for in both orders the lower comes first.
     """
     put = 0
     for t in range(indptr.size - 1):
         for a in range(indptr[t], indptr[t + 1]):
-            own = groups[indices[a]]
-            if own == 0:
+            one = attributes[a]
+            if one < wide or groups[a] == 0:
                 continue
             for b in range(indptr[t], a):
-                order = wanted(own, groups[indices[b]], asked)
-                if order == 0 or indices[a] == indices[b]:
+                other, order = attributes[b], wanted(groups[a], groups[b], asked)
+                if order == 0 or one == other:
                     continue
                 if fill:
-                    both = wanted(groups[indices[b]], own, asked)
-                    first, second = (indices[a], indices[b]) if order > 0 else (indices[b], indices[a])
-                    if order == both and first > second:
+                    first, second = (one, other) if order > 0 else (other, one)
+                    if order == wanted(groups[b], groups[a], asked) and first > second:
                         first, second = second, first
-                    keys[put] = (int64(first) << 32) + second
+                    keys[put] = (first << 32) + second
                     products[put] = values[a] * values[b]
-                put += 1
-            for d in range(dense.shape[1]):
-                value = dense[t, d]
-                if value == 0.0 or value != value:
-                    continue
-                order = wanted(own, dense_groups[d], asked)
-                if order == 0:
-                    continue
-                if fill:
-                    column = int64(FIRST_DENSE + d)
-                    index = int64(indices[a])
-                    ahead = order > 0 and wanted(dense_groups[d], own, asked) != order
-                    keys[put] = (index << 32) + column if ahead else (column << 32) + index
-                    products[put] = values[a] * value
                 put += 1
         ends[t + 1] = put
     return put
@@ -143,14 +122,11 @@ def join_names(
     for i in range(pairs.size):
         for part in range(2):
             column = pairs[i] >> 32 if part == 0 else pairs[i] & 0xFFFFFFFF
-            if column >= FIRST_DENSE:
-                names, begin, end = (
-                    numbers,
-                    number_offsets[column - FIRST_DENSE],
-                    number_offsets[column - FIRST_DENSE + 1],
-                )
+            wide = number_offsets.size - 1
+            if column < wide:
+                names, begin, end = numbers, number_offsets[column], number_offsets[column + 1]
             else:
-                names, begin, end = store, offsets[column], offsets[column + 1]
+                names, begin, end = store, offsets[column - wide], offsets[column - wide + 1]
             for c in range(begin, end):
                 block[put] = names[c]
                 put += 1
@@ -158,35 +134,6 @@ def join_names(
                 block[put] = STAR
                 put += 1
         ends[i + 1] = put
-
-
-@kernel(int64(int64[::1], int32[::1], float64[::1], int64[::1], int32[::1], float64[::1], int64[::1], int32[::1],
-              float64[::1]))  # fmt: skip
-def merge_rows(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
-    ends: np.ndarray,
-    found: np.ndarray,
-    products: np.ndarray,
-    out_indptr: np.ndarray,
-    out_indices: np.ndarray,
-    out_values: np.ndarray,
-) -> int:
-    """Rows with their pairs behind them, but for those of value 0, and without a column; returns how many have none."""
-    put, unknown = 0, 0
-    for t in range(indptr.size - 1):
-        for j in range(indptr[t], indptr[t + 1]):
-            out_indices[put], out_values[put] = indices[j], values[j]
-            put += 1
-        for j in range(ends[t], ends[t + 1]):
-            if found[j] < 0:
-                unknown += 1
-            elif products[j] != 0.0:
-                out_indices[put], out_values[put] = found[j], products[j]
-                put += 1
-        out_indptr[t + 1] = put
-    return unknown
 
 
 PAIRED_BATCH_ROWS = 64  # of a batch, because pairs are many
@@ -231,22 +178,27 @@ class Pairing:
 
     def paired(self, batch: Batch) -> Batch:
         """A batch with its pairs."""
+        wide = len(batch.dense_names)
         dense_groups = np.array([self.group_of(name) for name in batch.dense_names], np.int64)
         self._meet(len(self.vocabulary) if self.vocabulary.bits else int(batch.indices.max(initial=-1)) + 1)
         if self.products is None:
             self.products = self._of_numbers(dense_groups)
             self.met |= int(np.bitwise_or.reduce(dense_groups, initial=0))
-        rows = batch.dense, batch.indptr, batch.indices, batch.values, self.groups, dense_groups, self.asked
-        ends, none = np.zeros(len(batch) + 1, np.int64), (np.zeros(0, np.int64), np.zeros(0))
-        total = pair_rows(*rows, False, ends, *none)
+        present = (batch.dense != 0.0) & ~np.isnan(batch.dense)
+        numbers = present.sum(axis=1), np.nonzero(present)[1], batch.dense[present]
+        indptr, attributes, values = _interleaved(
+            numbers, (np.diff(batch.indptr), batch.indices.astype(np.int64) + wide, batch.values)
+        )
+        groups = np.concatenate([dense_groups, self.groups])[attributes]
+        rows, ends = (wide, indptr, attributes, values, groups, self.asked), np.zeros(len(batch) + 1, np.int64)
+        total = pair_rows(*rows, False, ends, np.zeros(0, np.int64), np.zeros(0))
         longest = int(np.diff(ends).max(initial=0))
         if longest > MOST_PAIRS:
             line = int(batch.lines[int(np.diff(ends).argmax())])
             raise ValueError(f"line {line} has {longest:,} pairs of attributes; name those that matter, as in a:b")
         keys, amounts = np.zeros(total, np.int64), np.zeros(total)
         pair_rows(*rows, True, ends, keys, amounts)
-        found = self._columns_of(keys, batch.dense_names)
-        return self._merged(batch, ends, found, amounts)
+        return self._merged(batch, ends, self._columns_of(keys, batch.dense_names), amounts)
 
     def _meet(self, names: int) -> None:
         """Find the groups of names that were not met before."""
@@ -314,11 +266,11 @@ class Pairing:
         return found
 
     def _merged(self, batch: Batch, ends: np.ndarray, found: np.ndarray, amounts: np.ndarray) -> Batch:
-        size = len(batch.values) + len(found)
-        indptr, indices, values = np.zeros(len(batch) + 1, np.int64), np.zeros(size, np.int32), np.zeros(size)
-        rows = batch.indptr, batch.indices, batch.values
-        unknown = merge_rows(*rows, ends, found, amounts, indptr, indices, values)
-        indices, values = indices[: indptr[-1]], values[: indptr[-1]]
+        """The rows with their pairs behind them, but for those of value 0, and without a column."""
+        kept = (found >= 0) & (amounts != 0.0)
+        counts = np.diff(np.concatenate([[0], np.cumsum(kept)])[ends])
+        single = np.diff(batch.indptr), batch.indices, batch.values
+        indptr, indices, values = _interleaved(single, (counts, found[kept], amounts[kept]))
         if self.vocabulary.bits or self.vocabulary.full:  # two pairs may share a column
             csr = sparse.csr_array((values, indices, indptr), shape=(len(batch), len(self.vocabulary)))
             csr.sum_duplicates()
@@ -331,14 +283,19 @@ class Pairing:
             names = (*names, *(f"{names[a]}*{names[b]}" for a, b in self.products))
         return replace(
             batch, dense=dense, dense_names=names, indptr=indptr, indices=indices, values=values,
-            columns=len(self.vocabulary), unknown=batch.unknown + unknown,
+            columns=len(self.vocabulary), unknown=batch.unknown + int((found < 0).sum()),
         )  # fmt: skip
 
 
+def _interleaved(*parts: tuple[np.ndarray, np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Join sparse rows of several parts, each with its counts by row, columns and values."""
+    sizes = [np.repeat(np.arange(len(counts)), counts) for counts, _, _ in parts]
+    order = np.argsort(np.concatenate(sizes), kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(sum(counts for counts, _, _ in parts))]).astype(np.int64)
+    columns, values = (np.concatenate([part[place] for part in parts])[order] for place in (1, 2))
+    return indptr, columns, values
+
+
 def _sizes(columns: np.ndarray, sizes: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The lengths of the names of columns."""
-    is_number = columns >= FIRST_DENSE
-    found = np.zeros(len(columns), np.int64)
-    found[~is_number] = sizes[columns[~is_number]]
-    found[is_number] = numbers[columns[is_number] - FIRST_DENSE]
-    return found
+    """The lengths of the names of columns, those of numbers first."""
+    return np.concatenate([numbers, sizes])[columns]

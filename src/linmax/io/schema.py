@@ -211,10 +211,10 @@ def number_note(kinds: Mapping[str, str], cells: Mapping[str, Sequence[object]])
     "The values of 'price', such as '1,250', are taken for categories"
     """
     notes = []
-    for column, kind in kinds.items():
+    for column in (column for column, kind in kinds.items() if kind == CATEGORY):
         found = [cell for cell in cells.get(column, []) if cell != ""]
         like = [cell for cell in found if isinstance(cell, str) and is_number(cell.translate(TRIMMINGS))]
-        if kind == CATEGORY and like and len(like) >= SHARE_OF_NUMBERS * len(found):
+        if like and len(like) >= SHARE_OF_NUMBERS * len(found):
             shown = next((cell for cell in like if not is_number(cell)), like[0])
             remedy = "give them as numbers, not as text" if is_number(shown) else "write them plainly (1234.5)"
             told = f"The values of {column!r}, such as {shown!r}, are taken for categories"

@@ -19,7 +19,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -255,11 +255,6 @@ class Source:
         while got := self.read_into(room):
             parts.append(room[:got].tobytes())
         return b"".join(parts)
-
-    def text(self) -> TextIO:
-        """The rest as text: UTF-8, with any line endings."""
-        refuse_encoding(self.name, self.head())
-        return io.TextIOWrapper(io.BufferedReader(SourceFile(self), 2**16), encoding="utf-8-sig", newline="")
 
     def lines(self) -> Iterator[bytes]:
         """The rest, line by line."""

@@ -143,10 +143,10 @@ class Column:
         """All cells as floats, nan for those missing; and the rows of words."""
         none = np.zeros(0, np.int64)
         if isinstance(self.cells, np.ndarray) and self.cells.dtype.kind != "O":
-            return self.cells.astype(np.float64), none
+            return self.cells.astype(np.float64, copy=False), none
         if not isinstance(self.cells, np.ndarray):
             try:
-                return floats(self.cells.cast(pa.float64())).copy(), none
+                return floats(self.cells.cast(pa.float64())), none
             except pa.ArrowInvalid:
                 pass
         codes, values = self.coded
@@ -158,7 +158,7 @@ class Column:
 
 def floats(cells: Any) -> np.ndarray:
     """Return an Arrow array of floats as NumPy's, nan where it is null. (``to_numpy`` would import pandas.)"""
-    return np.from_dlpack(cells.fill_null(math.nan))
+    return np.from_dlpack(cells.fill_null(math.nan) if cells.null_count else cells)
 
 
 def _number(value: Any) -> float | None:

@@ -7,13 +7,12 @@ and dashes included, separates. Letters are made small, one for one; an ideograp
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["OWN", "SKIPPED", "Words", "letters", "split", "words_for"]
+__all__ = ["OWN", "SKIPPED", "Words", "letters", "words_for"]
 
 SHORTEST_WORD = 2  # letters of a word
 LAST_LETTER = 0x32000  # code points beyond are no letters of a script in use
@@ -30,13 +29,13 @@ class Words(NamedTuple):
     most: int  # words in a row that are an attribute
 
 
-def words_for(ngrams: int, table: bool = False) -> Words:
+def words_for(ngrams: int) -> Words:
     """The settings as the kernels take them; the table of letters is made when a text needs it."""
     found = np.zeros(256, np.uint8)
     for c in range(128):
         if chr(c).isalnum() or c == ord("_"):
             found[c] = ord(chr(c).lower())
-    return Words(found, letters() if table else np.zeros(0, np.uint32), ngrams)
+    return Words(found, np.zeros(0, np.uint32), ngrams)
 
 
 @cache
@@ -52,34 +51,4 @@ def letters() -> np.ndarray:
         part = found[first : last + 1]
         part[part > 0] |= OWN
     found[list(JOINERS)] = SKIPPED
-    return found
-
-
-def split(text: str, words: Words) -> Counter[str]:
-    """Words and n-grams of a text with their counts; for single texts, as the kernels find them."""
-    table, one, singles = letters(), list[str](), list[str]()
-
-    def end() -> None:
-        word = "".join(one)
-        if len(word) >= SHORTEST_WORD:
-            singles.append(word)
-        one.clear()
-
-    for letter in text:
-        code = ord(letter)
-        if code < 128:
-            folded = int(words.folded[code])
-        else:
-            folded = int(table[code]) if code < LAST_LETTER else 0
-        if folded >= OWN:
-            end()
-            singles.append(chr(folded - OWN))
-        elif folded == 0:
-            end()
-        elif folded != SKIPPED:
-            one.append(chr(folded))
-    end()
-    found = Counter(singles)
-    for n in range(2, words.most + 1):
-        found.update(" ".join(singles[i : i + n]) for i in range(len(singles) + 1 - n))
     return found

@@ -256,6 +256,8 @@ class Calibration:
         None for fewer than `FEWEST_JUDGED` trials.
         """
         scores, labels = latest(record)
+        scored = np.isfinite(scores[np.arange(len(labels)), labels])  # a class met for the first time had no score
+        scores, labels = scores[scored], labels[scored]
         half = len(labels) // 2
         if half < FEWEST_JUDGED:
             return None
