@@ -218,7 +218,7 @@ def _named(columns: Iterable[str], names: Sequence[str]) -> str | None:
 
 
 def _is_long(columns: Mapping[str, Sequence[Any]], long: Long) -> bool:
-    """Whether voters answer items once for the most part, and both come again."""
+    """Return whether voters answer items once for the most part, and both come again."""
     items, voters = columns[long.item], columns[long.voter]
     pairs = len({*zip(items, voters, strict=True)})
     return 0.9 * len(items) <= pairs and len({*items}) < len(items) and 1 < len({*voters}) < len(voters)
@@ -359,7 +359,7 @@ def _votes(name: str, raw: bytes, refuse: Any, remarks: list[str]) -> Iterator[A
 
 
 def _is_nested(value: Any) -> bool:
-    """Whether this is a list of answers, or an object of answers that are objects."""
+    """Return whether this is a list of answers, or an object of answers that are objects."""
     if isinstance(value, list):
         return bool(value) and all(isinstance(one, dict) and _named(one, VOTER_NAMES) for one in value)
     return (

@@ -265,7 +265,7 @@ class Runs:
 
     @property
     def long(self) -> bool:
-        """Whether rows look sorted by class: far fewer runs than a random order of the same labels would have."""
+        """True if rows look sorted by class: far fewer runs than a random order of the same labels would have."""
         return self.rows >= FEWEST_ROWS and self.runs > 1 and self.expected >= LONG_RUNS * self.runs
 
     @property
@@ -276,7 +276,7 @@ class Runs:
 
 
 def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Batch, None, None]:
-    """The same batches, read ahead by another thread, which starts now."""
+    """Read the batches ahead in another thread, which starts now."""
     waiting: queue.Queue[Any] = queue.Queue(many)
     stop = threading.Event()
 

@@ -109,7 +109,7 @@ class LineBlocks:
         return True
 
     def more(self) -> bool:
-        """Whether there are whole lines, which are read if necessary."""
+        """Return whether there are whole lines, which are read if necessary."""
         return bool(self.state[lexer.AT] < self.state[lexer.END]) or self.fill()
 
     def lines(self) -> bytes:
@@ -117,12 +117,12 @@ class LineBlocks:
         return self.block[self.state[lexer.AT] : self.state[lexer.END]].tobytes()
 
     def advance(self, size: int, lines: int) -> None:
-        """Go on after some bytes of some lines."""
+        """Continue after some bytes of some lines."""
         self.state[lexer.AT] += size
         self.state[lexer.LINE] += lines
 
     def waits(self) -> bool:
-        """Whether the next bytes are still to come."""
+        """Return whether the next bytes are still to come."""
         source = self.source
         return source is not None and source.live and not self.ended and not source.ready()
 

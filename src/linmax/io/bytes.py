@@ -226,7 +226,7 @@ def ones(count: int) -> int:
 
 @kernel(hot=True)
 def same_bytes(first: np.ndarray, a: int, second: np.ndarray, b: int, length: int) -> bool:
-    """Whether ``length`` bytes are equal."""
+    """Return whether ``length`` bytes are equal."""
     place = 0
     while place + 8 <= length:
         if word(first, a + place) != word(second, b + place):
@@ -239,7 +239,7 @@ def same_bytes(first: np.ndarray, a: int, second: np.ndarray, b: int, length: in
 
 @kernel(int64(Block, int64, int64))
 def last_line_end(block: np.ndarray, begin: int, end: int) -> int:
-    """Where the last whole line of begin..end ends; ``begin`` when there is none."""
+    """Return where the last whole line of begin..end ends; ``begin`` when there is none."""
     place = end
     while place > begin and byte(block, place - 1) != 10:
         place -= 1

@@ -32,11 +32,11 @@ class ChoiceLine(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What a `Learner` is given of it, before the label."""
+        """Arguments of a `Learner`, before the label."""
         return {"candidates": self.candidates, "votes": self.votes, "scores": self.scores}
 
 
-Refuse = Callable[[int, str], None]  # told the line and what is wrong there
+Refuse = Callable[[int, str], None]  # given the line and what is wrong there
 
 
 def read_choices(lines: Iterable[bytes], label: str, refuse: Refuse) -> Iterator[ChoiceLine]:
@@ -106,7 +106,7 @@ def _of_block(block: list[tuple[int, str]]) -> ChoiceLine:
             row[str(len(names) - 1)] = row.get(str(len(names) - 1), 0.0) + value
     if not names:
         raise BadLine(block[0][0], "a trial without candidates")
-    if len(set(names)) < len(names):  # names that tell nothing apart
+    if len(set(names)) < len(names):  # names that are not distinct
         names = [str(place) for place in range(len(names))]
     rated = {rater: {names[int(place)]: value for place, value in row.items()} for rater, row in scores.items()}
     known = [(cost, place) for place, cost in enumerate(costs) if cost is not None]

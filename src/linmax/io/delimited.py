@@ -1,6 +1,4 @@
-"""What separates the fields of a table, told from its first lines.
-
-Tables of fields between commas, semicolons, bars, tabs or spaces, quoted if necessary (RFC 4180).
+"""Tables of fields between commas, semicolons, bars, tabs or spaces, quoted if necessary (RFC 4180).
 
 LineBlocks of lines are read by Arrow. Where a block has quotes that are not in order, spaces around quoted fields, or a
 control character, its fields are cut out by `read_rows` instead: a line that cannot be read costs no other.
@@ -124,12 +122,12 @@ def read_rows(raw: bytes, separator: str, is_last: bool) -> Iterator[Fields]:
 
 
 def _closes(raw: bytes, at: int) -> bool:
-    """Whether the quote at this place is closed, but not at the end of a field."""
+    """Return whether the quote at this place is closed, but not at the end of a field."""
     return re.compile(rb' *"[^"]*(?:""[^"]*)*"(?!")').match(raw, at) is not None
 
 
 def row_ends(raw: bytes, separator: str) -> tuple[np.ndarray, bool]:
-    """Where rows end, and whether Arrow reads these lines as `read_rows` does."""
+    """Return where rows end, and whether Arrow reads these lines as `read_rows` does."""
     block = np.frombuffer(raw, np.uint8)
     newlines = np.flatnonzero(block == NEWLINE)
     in_order = b"\0" not in raw and (b"\r" not in raw or raw.count(b"\r") == raw.count(b"\r\n"))
@@ -177,8 +175,8 @@ class Csv(StreamFormat):
         separator = self.settled.get("separator") or self._separator(head)
         end, lines, header = self._header(name, head, separator)
         if "header" in self.settled and header != self.settled["header"]:
-            told = f"{', '.join(header[:5])} ..., not {', '.join(self.settled['header'][:5])} ..."
-            raise ValueError(f"{name} has other columns than the data before it: {told}")
+            message = f"{', '.join(header[:5])} ..., not {', '.join(self.settled['header'][:5])} ..."
+            raise ValueError(f"{name} has other columns than the data before it: {message}")
         refuse_repeated(name, header)
         self.settled |= {"separator": separator, "names": header}
         return end, lines
@@ -191,7 +189,7 @@ class Csv(StreamFormat):
         return delimiter_of([line for line in head.split(b"\n")[:TYPE_SAMPLE] if line.strip()][:-1] or [head]) or ","
 
     def _header(self, name: str, head: bytes, separator: str) -> tuple[int, int, list[str]]:
-        """Where the header ends, how many lines it takes, and the names of the columns."""
+        """Return where the header ends, how many lines it takes, and the names of the columns."""
         _, end, fields = next(read_rows(head, separator, True), (0, 0, list[bytes]()))
         header = [] if isinstance(fields, int) else fields
         try:
@@ -259,8 +257,8 @@ class Csv(StreamFormat):
                 found = self._one_by_one(raw, separator, is_last)
             columns, begins, ends, bad, used = found
             newlines = np.flatnonzero(np.frombuffer(raw, np.uint8)[:used] == NEWLINE) if b'"' in raw else all_ends - 1
-            for begin, reason, told in bad:
-                self.refuse(source.name, line + int(np.searchsorted(newlines, begin)), reason, told)
+            for begin, reason, message in bad:
+                self.refuse(source.name, line + int(np.searchsorted(newlines, begin)), reason, message)
             self._headers += [line + int(np.searchsorted(newlines, begin)) for begin in self._again]
             if not used:  # a quote that may be closed in the next block
                 is_last = not blocks.fill()
@@ -365,8 +363,8 @@ class Csv(StreamFormat):
     def _count(self, many: int) -> tuple[str, str]:
         """The reason to refuse a row with that many fields, and its wording."""
         wanted, fields = len(self.names), "fields" if many != 1 else "field"
-        told = f"{many} {fields} where the header has {wanted}"
-        return REASONS[FEW_FIELDS if many < wanted else MANY_FIELDS], told
+        message = f"{many} {fields} where the header has {wanted}"
+        return REASONS[FEW_FIELDS if many < wanted else MANY_FIELDS], message
 
     def _written(self, separator: str) -> set[bytes]:
         """The line of the header: with quotes where they are needed, and everywhere."""
@@ -382,8 +380,8 @@ class Csv(StreamFormat):
         again = sorted(self._headers)
         shown = ", ".join(f"{line:,}" for line in again[:HEADERS_SHOWN]) + ", ..." * (len(again) > HEADERS_SHOWN)
         many = f"{len(again)} lines are" if len(again) > 1 else "1 line is"
-        told = [f"{many} the header again, and left out: line {shown}."] if again else []
-        return told + self.layout.remarks()
+        message = [f"{many} the header again, and left out: line {shown}."] if again else []
+        return message + self.layout.remarks()
 
     # -- in columns -----------------------------------------------------------------------------------------------
 
@@ -400,8 +398,8 @@ class Csv(StreamFormat):
             first, texts = columns[self.names[0]].coded
             for row in np.flatnonzero(np.isin(first, [code for code, text in enumerate(texts) if text in columns])):
                 if sorted(str(found[name][len(self.lines) + row]) for name in columns) == sorted(columns):
-                    told = f"line {lines[row]} is the header again, with its columns in another order"
-                    raise ValueError(f"{source.name}: {told}; make what follows a table of its own")
+                    message = f"line {lines[row]} is the header again, with its columns in another order"
+                    raise ValueError(f"{source.name}: {message}; make what follows a table of its own")
             self.lines += lines.tolist()
         for line in self._headers:
             self.refuse(source.name, line, "the header again")

@@ -208,7 +208,7 @@ class JsonLines(RowFormat):
                 self._objects.add(key)
 
     def _is_strange(self, place: _Place, value: Any) -> bool:
-        """Whether no table can hold it, unless it is in a column that is not asked for."""
+        """Return whether no table can hold it, unless it is in a column that is not asked for."""
         known, (key, name) = self.options.known, place
         return isinstance(value, (dict, list)) and (known is None or (key if name is None else name) in known)
 
@@ -217,8 +217,8 @@ class JsonLines(RowFormat):
         key, name = place
         where = repr(key) if name is None else f"{name!r} of {key!r}"
         reason = f"{where} is neither text, a number, true, false nor null"
-        told = f"{where} is {json.dumps(value)[:40]}, neither text, a number, true, false nor null"
-        self.refuse(file, line, reason, f"{told}; leave it out with --ignore {key}")
+        message = f"{where} is {json.dumps(value)[:40]}, neither text, a number, true, false nor null"
+        self.refuse(file, line, reason, f"{message}; leave it out with --ignore {key}")
 
     def _called(self, file: str, found: Mapping[_Place, list[Any]]) -> Columns:
         """The columns by name; two that would be called alike are refused."""
@@ -234,7 +234,7 @@ class JsonLines(RowFormat):
                 where = "outside of it" if outer == called else f"in that of {outer!r}"
                 raise ValueError(
                     f"{file}: {called!r} is in the object of {inner!r} and {where}; leave one out, say with "
-                    f"--ignore {inner}, or name them apart"
+                    f"--ignore {inner}, or rename one"
                 )
             columns[called], named[called] = column, key
         self.objects = {called: key for called, key in named.items() if key in self._objects}

@@ -1,4 +1,4 @@
-"""What the readers of lines have in common: their working memory, rows put together, lines refused by name.
+"""Compiled parsers of lines: working memory, rows, refused lines.
 
 A parser is a kernel that takes lines from a block of bytes and writes rows. It stops when the block ends, the batch is
 full, or it needs something that only Python can give (more room, a new class, a number with too many digits to round
@@ -77,7 +77,7 @@ __all__ = ["REASONS", "WORDS", "WordsT", "Work", "WorkT", "parse_svmlight", "par
     NEW_CLASS,  # its bytes are state[FROM]..state[TO]
     NEW_PREFIX,
     ASK_NUMBER,
-    MORE_BYTES,  # a row goes on beyond the block
+    MORE_BYTES,  # a row continues beyond the block
     LETTERS,  # the table of letters beyond ASCII
 ) = range(10)
 
@@ -156,7 +156,7 @@ REASONS = (
     NOT_UTF8,
 ) = range(len(REASONS))
 
-# How a reason is told with what was given, and what to do about it.
+# Wording of a reason with the value given and the remedy
 WITH_VALUE = {
     NOT_FINITE: "{reason}: {given!r}; leave it out, or scale it",
     IMPORTANCE: "{reason}, but {given!r}; 0 leaves a row out",
@@ -191,7 +191,7 @@ class Work(NamedTuple):
     values: np.ndarray
     dense: np.ndarray  # float64 (rows, dense attributes)
     classes: np.ndarray  # int32: the class of each label met
-    refusals: np.ndarray  # int64 (some, 4): line and reason of the first ones, and what is to blame, if that is told
+    refusals: np.ndarray  # int64 (some, 4): line and reason of the first ones, and the bytes to blame, if known
     reasons: np.ndarray  # int64: how many for each reason
     answers: np.ndarray  # float64 (some, 2): where a number is, and its value
     tens: np.ndarray
@@ -224,7 +224,7 @@ def blank(c: int) -> bool:
 
 @kernel(hot=True)
 def finished(work: Work, block: np.ndarray, place: int) -> None:
-    """Go on with the line after ``place``."""
+    """Continue with the line after ``place``."""
     while byte(block, place) != NEWLINE:
         place += 1
     work.state[AT] = place + 1
@@ -234,7 +234,7 @@ def finished(work: Work, block: np.ndarray, place: int) -> None:
 
 @kernel()
 def refuse(work: Work, block: np.ndarray, place: int, reason: int) -> None:
-    """Count a line that cannot be read, and go on with the next."""
+    """Count an unreadable line and continue with the next."""
     count = work.state[REFUSED]
     if count < work.refusals.shape[0]:
         work.refusals[count, 0], work.refusals[count, 1] = work.state[LINE], reason
@@ -567,7 +567,7 @@ QID, COST = -1, -2  # not wrong, but to be passed over; and the weight of the ro
 
 @kernel()
 def check_index(block: np.ndarray, at: int) -> int:
-    """Tell what stands at ``at`` instead of one to eight digits and a colon: 0 for an index, else the reason."""
+    """Return 0 for an index of more than eight digits at ``at``, else the reason to refuse it."""
     c = byte(block, at)
     while c == ZERO and ZERO <= byte(block, at + 1) <= NINE:
         at += 1

@@ -212,7 +212,7 @@ class LineReader:
                 raise ValueError(f"{file}, line {line}: {reason}")
 
     def remarks(self) -> list[str]:
-        """What was noticed on the way: nothing."""
+        """Return no remarks."""
         return []
 
     def _batch(self, tags: list[str], unknown: int) -> Batch:

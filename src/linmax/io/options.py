@@ -1,4 +1,4 @@
-"""How to read a stream: options, positions, and the lines that could not be read."""
+"""Options of reading, positions in streams, and counts of unreadable lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH_ROWS = 4096  # of a batch
 
 @dataclass(frozen=True)
 class Position:
-    """Where a stream stands: the next byte of which file, and what was read before it.
+    """Position in a stream: the next byte of which file, and the number of its line.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Position:
 
     See Also
     --------
-    linmax.stream : takes one, to go on from there.
+    linmax.stream : takes one, to continue from there.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class ReadOptions:
     label, weight, ignore, categorical, text, id
         Columns of a table, or keys of JSON: the label (if not given, `linmax.io.schema` chooses), how much a row
         counts, those to leave out, those whose numbers are categories, those whose words are attributes, and the one
-        that tells rows apart.
+        that identifies rows.
     delimiter, header
         What separates the fields of a table, recognised if not given; whether its first line names the columns.
     ngrams
@@ -67,7 +67,7 @@ class ReadOptions:
     learned_keys
         The key of the label and the keys of dates, as a model has learned them from JSON lines.
     prefer
-        The format to take if neither the name nor the first bytes of the input tell it.
+        The format to take if neither the name nor the first bytes of the input show it.
     learned
         Names of the options that come from a model and were not given.
     grows
@@ -109,7 +109,7 @@ class ReadOptions:
         return [name for name in names if getattr(self, name) != getattr(ReadOptions, name)]
 
     def remembered(self) -> dict[str, Any]:
-        """What a model keeps, so that other data can be read as those were that it has learned from."""
+        """Return the options that a model keeps, to read other data as it has read those it learned from."""
         return {name: getattr(self, name) for name in self.given() if name in REMEMBERED}
 
 
@@ -142,14 +142,14 @@ class Refusals:
 
     @property
     def total(self) -> int:
-        """How many."""
+        """Number of refused lines."""
         return sum(self.counts.values())
 
-    def add(self, file: str, line: int, reason: str, told: str | None = None) -> None:
-        """Count one; ``told`` is the reason with what was given in the line."""
+    def add(self, file: str, line: int, reason: str, message: str | None = None) -> None:
+        """Count one; ``message`` is the reason with what was given in the line."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
         if len(self.first) < REFUSALS_KEPT:
-            self.first.append((file, line, told or reason))
+            self.first.append((file, line, message or reason))
 
     def join(self, other: Refusals) -> None:
         """Count those of another file, too."""

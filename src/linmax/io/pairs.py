@@ -36,7 +36,7 @@ STAR = 42
 
 @kernel(hot=True)
 def wanted(one: int, other: int, asked: np.ndarray) -> int:
-    """Whether groups of bits ``one`` and ``other`` are to be paired: 1, the other way round: -1, not at all: 0."""
+    """Return 1 if groups of bits ``one`` and ``other`` are to be paired, -1 for the reverse order, else 0."""
     for p in range(asked.shape[0]):
         if one & asked[p, 0] and other & asked[p, 1]:
             return 1
@@ -59,7 +59,7 @@ def pair_rows(
     keys: np.ndarray,
     products: np.ndarray,
 ) -> int:
-    """Where the pairs of each row end, into ``ends``; with ``fill`` the pairs too. Returns how many there are.
+    """Write where the pairs of each row end into ``ends``, and with ``fill`` the pairs; return their number.
 
     ``groups`` are those of each attribute of the rows, the ``wide`` dense ones first, whose pairs are left out. Of
     attributes that are asked for in both orders the lower comes first.
@@ -160,15 +160,15 @@ class Pairing:
         self.met = 0  # the bits of all groups that attributes belong to
 
     def batches(self, given: Iterator[Batch]) -> Generator[Batch, None, None]:
-        """The same batches, with pairs."""
+        """Yield the batches with their pairs."""
         for batch in given:
             yield self.paired(batch)
 
     def remarks(self) -> list[str]:
         """Groups that no attribute belongs to."""
         none = [repr(name) for name, bit in self.bits.items() if not self.met & bit]
-        told = f"There is nothing to pair: no attribute, column or namespace is called {' or '.join(none)}."
-        return [told] if none else []
+        message = f"There is nothing to pair: no attribute, column or namespace is called {' or '.join(none)}."
+        return [message] if none else []
 
     def group_of(self, name: str) -> int:
         """The bits of the groups that a name belongs to."""

@@ -57,11 +57,11 @@ class StreamReader:
 
     @property
     def notes(self) -> list[str]:
-        """What was found out about the input."""
+        """Findings about the input."""
         return [] if self._reader is None else self._reader.notes
 
     def remarks(self) -> list[str]:
-        """What was noticed while it was read."""
+        """Return remarks collected while reading."""
         return [] if self._reader is None else self._reader.remarks()
 
     def __iter__(self) -> Generator[Batch, None, None]:

@@ -285,15 +285,15 @@ class StreamFormat:
         self.left_out: set[str] = set()
         self.objects: dict[str, str] = {}
 
-    def refuse(self, file: str, line: int, reason: str, told: str | None = None, unit: str = "line") -> None:
+    def refuse(self, file: str, line: int, reason: str, message: str | None = None, unit: str = "line") -> None:
         """Count a line or row that cannot be read, or raise, if reading is strict."""
         if self.options.strict:
-            raise ValueError(f"{file}, {unit} {line}: {told or reason}")
-        self.refusals.add(file, line, reason, told)
+            raise ValueError(f"{file}, {unit} {line}: {message or reason}")
+        self.refusals.add(file, line, reason, message)
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
-        """Whether these may be the first lines of such a file; there is at least one, and all are non-empty."""
+        """Return whether these may be the first lines of such a file; there is at least one, and all are non-empty."""
         return False
 
     def refuse_options(self, name: str) -> None:
@@ -337,20 +337,20 @@ class StreamFormat:
         return {}
 
     def settled_with_reading(self) -> dict[str, Any]:
-        """What was found out about the input, and how it is read."""
+        """Return the findings about the input, and how it is read."""
         if "reading" not in self.settled:
             self.settled["reading"] = {"format": self.kind, **self.options.remembered(), **self.learned_keys()}
         return self.settled
 
     def remarks(self) -> list[str]:
-        """What was noticed while rows were read."""
+        """Return remarks collected while reading."""
         return []
 
     # -- columns --------------------------------------------------------------------------------------------------
 
     @classmethod
     def has_columns(cls) -> bool:
-        """Whether it can give the cells of its columns."""
+        """Return whether it can give the cells of its columns."""
         return cls.columns is not StreamFormat.columns
 
     def columns(self, source: Source) -> Columns:
@@ -399,8 +399,8 @@ class RowFormat(StreamFormat):
             self.id, self.weight, self.strange = "", 1.0, ""
             row = self.row(raw)
             if isinstance(row, int):
-                told = lexer.with_value(row, self.strange) if row in lexer.WITH_VALUE else None
-                self.refuse(name, number, REASONS[row], told)
+                message = lexer.with_value(row, self.strange) if row in lexer.WITH_VALUE else None
+                self.refuse(name, number, REASONS[row], message)
                 continue
             label, features, bodies = row
             for head, body in bodies if isinstance(bodies, list) else [(b"", bodies)] * (bodies != b""):
@@ -448,7 +448,7 @@ class RecordReader:
         self._passed = 0  # rows of earlier tables
 
     def remarks(self) -> list[str]:
-        """What was noticed on the way."""
+        """Return remarks collected while reading."""
         return self.format.remarks()
 
     def __iter__(self) -> Generator[Batch, None, None]:
@@ -483,8 +483,8 @@ class RecordReader:
         if (wild := rows.wild[begin:end]).any():
             for row in keep[wild].tolist():
                 reason, given = rows.blame(row)
-                told = with_value(reason, given)
-                self.format.refuse(rows.name, int(rows.lines[row]), REASONS[reason], told, rows.unit)
+                message = with_value(reason, given)
+                self.format.refuse(rows.name, int(rows.lines[row]), REASONS[reason], message, rows.unit)
             keep = keep[~wild]
         part = slice(begin, end) if len(keep) == end - begin else keep
         codes = self._codes(rows, keep)

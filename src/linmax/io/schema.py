@@ -1,8 +1,8 @@
 """Columns of tables: which is the label, which hold numbers, categories or texts, and which are left out.
 
 Without a label column by name, the first of ``label target class y`` is taken, else the last column; never one that
-only numbers the rows, as pandas writes its index. Dates and times are left out: as categories they tell nothing of
-rows to come. What was chosen is told in notes.
+only numbers the rows, as pandas writes its index. Dates and times are left out: as categories they say nothing about
+rows to come. Notes name what was chosen.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def words_type(cells: Sequence[object]) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a field is a number."""
+    """Return whether a field is a number."""
     try:
         float(text)
     except ValueError:
@@ -119,13 +119,13 @@ def schema_of(name: str, header: Sequence[str], type_of: Callable[[str], str], o
         kinds.append(kind)
     if not {NUMBER, CATEGORY, "text"} & set(kinds):
         others = [f"{column!r} is {types[column]}" for column in header if column != label]
-        told = "; ".join(others) or "there is no other; is the delimiter right?"
-        raise ValueError(f"{name} has no column to learn from: {label!r} is the label; {told}")
+        message = "; ".join(others) or "there is no other; is the delimiter right?"
+        raise ValueError(f"{name} has no column to learn from: {label!r} is the label; {message}")
     return Schema(kinds, _notes(header, kinds, label, reasons, options))
 
 
 def _type(column: str, type_of: Callable[[str], str], options: ReadOptions) -> str:
-    """What the options say of a column, else its name or its values."""
+    """Return the kind of a column by the options, else by its name or its values."""
     if column in options.ignore:
         return "ignored"
     if column == options.id:
@@ -187,13 +187,13 @@ def _notes(
 
 
 def ignored_note(reason: str, columns: Sequence[str]) -> str:
-    """What to say of columns that are left out."""
+    """Return the note about columns that are left out."""
     more = f" and {len(columns) - COLUMNS_SHOWN} more" if len(columns) > COLUMNS_SHOWN else ""
     return f"Ignored, being {reason}: {', '.join(map(repr, columns[:COLUMNS_SHOWN]))}{more}."
 
 
 def text_note(header: Sequence[str], kinds: Sequence[str], cells: Mapping[str, Sequence[str]]) -> list[str]:
-    """What to say of categories that look like texts."""
+    """Return notes about categories that look like texts."""
     notes = []
     for column, kind in zip(header, kinds, strict=True):
         found = cells.get(column, [])
@@ -203,7 +203,7 @@ def text_note(header: Sequence[str], kinds: Sequence[str], cells: Mapping[str, S
 
 
 def number_note(kinds: Mapping[str, str], cells: Mapping[str, Sequence[object]]) -> list[str]:
-    """What to say of categories that look like numbers.
+    """Return notes about categories that look like numbers.
 
     Examples
     --------
@@ -217,8 +217,8 @@ def number_note(kinds: Mapping[str, str], cells: Mapping[str, Sequence[object]])
         if like and len(like) >= SHARE_OF_NUMBERS * len(found):
             shown = next((cell for cell in like if not is_number(cell)), like[0])
             remedy = "give them as numbers, not as text" if is_number(shown) else "write them plainly (1234.5)"
-            told = f"The values of {column!r}, such as {shown!r}, are taken for categories"
-            notes.append(f"{told}; if they are numbers, {remedy}.")
+            message = f"The values of {column!r}, such as {shown!r}, are taken for categories"
+            notes.append(f"{message}; if they are numbers, {remedy}.")
     return notes
 
 
@@ -233,8 +233,8 @@ def _known_kinds(name: str, header: Sequence[str], options: ReadOptions) -> list
     wanted = (NUMBER, CATEGORY, "text")
     weight = None if options.unlabelled else options.weight  # rows that are only predicted need none
     if weight is not None and (weight not in header or known.get(weight) in wanted):
-        told = "which the model learned from" if weight in header else f"it has {', '.join(header)}"
-        raise ValueError(f"{name} has no column {weight!r} for weights; {told}")
+        message = "which the model learned from" if weight in header else f"it has {', '.join(header)}"
+        raise ValueError(f"{name} has no column {weight!r} for weights; {message}")
     absent = [column for column, kind in known.items() if kind in wanted and column not in header]
     if absent:
         raise ValueError(

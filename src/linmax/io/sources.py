@@ -53,7 +53,7 @@ def descriptor(file: Any) -> int | None:
 
 
 def delivers_slowly(number: int) -> bool:
-    """Whether reading may have to wait for somebody to write: a pipe, a terminal or a socket, but no file."""
+    """Return whether reading may have to wait for somebody to write: a pipe, a terminal or a socket, but no file."""
     mode = os.fstat(number).st_mode
     return not (stat.S_ISREG(mode) or stat.S_ISBLK(mode) or stat.S_ISDIR(mode))
 
@@ -98,7 +98,7 @@ class Pipe(io.RawIOBase):
         return len(data)
 
     def ready(self, seconds: float) -> bool:
-        """Whether there are bytes, or the end, within that time."""
+        """Return whether there are bytes, or the end, within that time."""
         if self._first:
             return True
         try:
@@ -159,7 +159,7 @@ def _unpacked(raw: Any) -> BinaryIO:
 
 
 def is_standard_input(path: Any) -> bool:
-    """Whether this stands for standard input."""
+    """Return whether this stands for standard input."""
     return isinstance(path, (str, os.PathLike)) and os.fspath(path) == STANDARD_INPUT
 
 
@@ -178,7 +178,7 @@ def _standard_input() -> Any:
 
 
 def _bytes_of(file: Any, ours: bool) -> Any:
-    """What reads the file: a `Pipe` if it is ours to read past Python's buffer, else something that can peek."""
+    """Return a `Pipe` if the file may be read past Python's buffer, else a file that can peek."""
     number = descriptor(file) if ours else None
     if number is not None and delivers_slowly(number):
         return Pipe(number)
@@ -223,12 +223,12 @@ class Source:
 
     @property
     def plain_file(self) -> bool:
-        """Whether it is an uncompressed file that others can open by its path."""
+        """Return whether it is an uncompressed file that others can open by its path."""
         return self.size is not None
 
     @property
     def left(self) -> int | None:
-        """How many bytes are still to come, if that is known: of a plain file, and of what ended within its head."""
+        """Number of bytes still to come, if known: of a plain file, and of input that ended within its head."""
         return len(self._ahead) if self._whole else self.size
 
     def head(self, size: int = HEAD) -> bytes:
@@ -270,7 +270,7 @@ class Source:
             return None
 
     def ready(self, seconds: float = 0.0) -> bool:
-        """Whether something can be read without waiting longer than that: always, unless it is a pipe."""
+        """Return whether something can be read without waiting longer than that: always, unless it is a pipe."""
         return not self.live or bool(self._ahead) or bool(self._raw.ready(seconds))
 
     def read_into(self, room: np.ndarray) -> int:

@@ -74,7 +74,7 @@ INEXACT = 2**53  # from here on, whole numbers may be rounded as floats
 
 
 def is_columnar(data: Any) -> bool:
-    """Whether this is a frame, or an Arrow table or batch."""
+    """Return whether this is a frame, or an Arrow table or batch."""
     return (
         hasattr(data, "__arrow_c_stream__")
         or hasattr(data, "__arrow_c_array__")
@@ -107,7 +107,7 @@ class Column:
 
     @property
     def beyond(self) -> bool:
-        """Whether there are whole numbers that are rounded as floats."""
+        """Return whether there are whole numbers that are rounded as floats."""
         if not isinstance(self.cells, np.ndarray):
             return False
         if self.cells.dtype.kind == "O":
@@ -130,7 +130,7 @@ class Column:
         return codes, values.tolist()
 
     def texts(self) -> tuple[np.ndarray, list[str]]:
-        """The same, with values as texts; an empty text is missing, too."""
+        """Return `coded` with values as texts; an empty text is missing, too."""
         codes, values = self.coded
         return codes, [plain(value) for value in values]
 
@@ -289,8 +289,8 @@ class TableLayout:
         )
         if list(columns) != self.header:
             if sorted(columns) != sorted(self.header):
-                told = f"{', '.join(list(columns)[:5])} ..., not {', '.join(self.header[:5])} ..."
-                raise ValueError(f"{name} has other columns than the data before it: {told}")
+                message = f"{', '.join(list(columns)[:5])} ..., not {', '.join(self.header[:5])} ..."
+                raise ValueError(f"{name} has other columns than the data before it: {message}")
             columns = {column: columns[column] for column in self.header}
         items, alone = Items(), list(self.kinds.values()).count("text") == 1
         dense = np.zeros((size, len(self.dense_names)))
@@ -446,7 +446,7 @@ def _is_pair(data: Any) -> bool:
 
 
 def is_table(data: Any) -> bool:
-    """Whether this is a frame, an Arrow table or batch, or arrays (X, y) or (X, y, weights)."""
+    """Return whether this is a frame, an Arrow table or batch, or arrays (X, y) or (X, y, weights)."""
     return is_columnar(data) or _is_pair(data)
 
 
@@ -469,7 +469,7 @@ class Frames(TableFormat):
         yield source
 
     def settled_with_reading(self) -> dict[str, Any]:
-        """What a model stores of arrays, which settle nothing, and of tables."""
+        """Return the findings that a model stores; arrays have none."""
         if not self.settled and not self.options.remembered():
             return self.settled
         return super().settled_with_reading()
@@ -538,7 +538,7 @@ class FrameReader:
 
     @staticmethod
     def has_categories(frame: Any) -> bool:
-        """Whether a frame has anything but numbers, and so is not the same as an array."""
+        """Return whether a frame has anything but numbers, and so is not the same as an array."""
         return any(column.kind != NUMBER for column in columns_of(frame)[0].values())
 
     def read(self, frame: Any, grow: bool) -> Batch:

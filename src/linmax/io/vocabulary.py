@@ -8,7 +8,7 @@ names share slots.
 Names of attributes and classes as numbers: a dictionary that grows, in arrays that compiled code works on.
 
 A vocabulary may have a limit (`Vocabulary.limit_to`). The names met first have numbers of their own; when there is no
-room for more, those that come later share the last ones, told by their hash.
+room for more, those that come later share the last ones, by their hash.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ABSENT = -1
 
 
 class NameTable(NamedTuple):
-    """What the kernels see of a vocabulary."""
+    """Arrays of a vocabulary for the kernels."""
 
     slots: np.ndarray  # int64, SLOT_WIDTH a slot, or only the stamp when names are hashed
     store: np.ndarray  # uint8: the names one after the other
@@ -49,7 +49,7 @@ class NameTable(NamedTuple):
 
 @kernel(hot=True)
 def cell(slot: int, part: int) -> np.uint64:
-    """Where a part of a slot is; unsigned, so that no index counts from the end."""
+    """Return the place of a part of a slot, unsigned so that no index counts from the end."""
     return np.uint64(SLOT_WIDTH * slot + part)
 
 
@@ -162,7 +162,7 @@ def approach(names: NameTable, source: np.ndarray, tokens: np.ndarray, count: in
 
 @kernel(hot=True)
 def has_room(names: NameTable, count: int, size: int) -> bool:
-    """Whether that many more names of ``size`` bytes in all can be added."""
+    """Return whether that many more names of ``size`` bytes in all can be added."""
     if names.sizes[HASHED]:
         return True
     after = names.sizes[COUNT] + count
@@ -228,7 +228,7 @@ def mixed_words(block: np.ndarray, count: int) -> int:
 MOST_BITS = 30
 NO_LIMIT = 2**62
 TAKEN_AT_A_TIME = 2**18  # names, when a vocabulary is read
-ONE_IN_SHARED = 8  # one in so many of the numbers is shared, where there is a limit
+ONE_IN_SHARED = 8  # one in this many numbers is shared, where there is a limit
 
 
 class Vocabulary:
@@ -292,7 +292,7 @@ class Vocabulary:
         return self.prefixes([head])[0]
 
     def prefixes(self, heads: Sequence[bytes]) -> list[int]:
-        """The same for many at once."""
+        """Return numbers for what names begin with (see `prefix`)."""
         places = {head: place for place, head in enumerate(self._heads)}
         new = [head for head in dict.fromkeys(heads) if head not in places]
         if new:
@@ -303,7 +303,7 @@ class Vocabulary:
 
     @property
     def heads(self) -> tuple[bytes, ...]:
-        """What names begin with, by the numbers that `prefix` gave."""
+        """Beginnings of names, by the numbers that `prefix` gave."""
         return tuple(self._heads)
 
     def reserve(self, count: int, size: int) -> None:
@@ -329,7 +329,7 @@ class Vocabulary:
         self.names = names
 
     def _with_slots(self, names: NameTable, bits: int) -> NameTable:
-        """The same names in 2^bits slots. Those of before are given up first, so that memory never holds both."""
+        """Put the names into 2^bits slots; the old ones are given up first, so that memory never holds both."""
         before, none = 64 - int(names.sizes[SHIFT]), np.zeros(0, np.int64)
         self.names = names = names._replace(slots=none)
         try:
@@ -348,16 +348,16 @@ class Vocabulary:
 
     @property
     def full(self) -> bool:
-        """Whether names that come now share a number with others."""
+        """Return whether names that come now share a number with others."""
         return bool(self.names.shared.size and self.names.sizes[COUNT] >= self.names.sizes[LIMIT])
 
     def fit_classes(self, classes: int) -> None:
-        """Set the limit for so many classes, where `room` says that there is one."""
+        """Set the limit for this many classes, if `room` is given."""
         if self.room is not None and not self.bits:
             self.limit_to(self.room(classes))
 
     def limit_to(self, most: int) -> None:
-        """Have at most so many numbers; a limit that is exceeded already ends here.
+        """Limit the numbers to this many, or to those there are already.
 
         Examples
         --------
@@ -428,7 +428,7 @@ class Vocabulary:
 
 
 def _slots_from(names: NameTable, first: int, many: int) -> np.ndarray:
-    """The slots of so many numbers from ``first`` on."""
+    """Return the slots of ``many`` numbers from ``first`` on."""
     numbers = names.slots.reshape(-1, SLOT_WIDTH)[:, NUMBER]
     slots = np.flatnonzero((numbers >= first) & (numbers < first + many))
     return slots[np.argsort(numbers[slots])]

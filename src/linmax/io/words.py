@@ -22,7 +22,7 @@ JOINERS = (0xAD, 0x200B, 0x200C, 0x200D, 0x2060)
 
 
 class Words(NamedTuple):
-    """What the kernels need to take texts apart."""
+    """Tables by which kernels cut texts into words."""
 
     folded: np.ndarray  # uint8 (256,): what each byte becomes in a word; 0: it separates, or begins another letter
     letters: np.ndarray  # uint32: the same for code points beyond ASCII, see `letters`; empty until it is wanted
