@@ -58,7 +58,7 @@ def test_going_on_is_learning_all_at_once_and_predictions_are_those_of_the_fusio
     assert main(["predict", more, halves[1]]) == 0
     assert capsys.readouterr().out.split() == one.predict(columns(rows[250:])).tolist()
     out = tmp_path / "out.csv"
-    assert main(["predict", more, halves[1], "--write", "probabilities", "--id", "id", "--label", "right",
+    assert main(["predict", more, halves[1], "--write", "probabilities", "--digits", "0", "--id", "id", "--label", "right",
                  "--out", str(out)]) == 0  # fmt: skip
     assert "mistakes in 150 labels" in capsys.readouterr().err
     found = list(csv.DictReader(io.StringIO(out.read_text())))
@@ -66,7 +66,7 @@ def test_going_on_is_learning_all_at_once_and_predictions_are_those_of_the_fusio
     assert (found[0]["line"], found[0]["id"]) == ("2", "q0")
     np.testing.assert_allclose([[float(row[name]) for name in "abc"] for row in found], expected)
     for column in (one.voters_[0], "right"):  # a voter stays a voter, labels stay labels
-        assert main(["predict", more, halves[1], "--write", "probabilities", "--id", column, "--label", "right",
+        assert main(["predict", more, halves[1], "--write", "probabilities", "--digits", "0", "--id", column, "--label", "right",
                      "--out", str(out)]) == 0  # fmt: skip
         assert "mistakes in 150 labels" in capsys.readouterr().err
         again = list(csv.DictReader(io.StringIO(out.read_text())))
@@ -442,7 +442,7 @@ def test_who_names_no_class_of_the_fusion_abstains_and_almost_naming_one_is_told
     fuse(said, "--model", str(tmp_path / model), "--predictions", str(out))
     near = "40 of these are a class but for case or punctuation, such as 'B.' for 'b'; written like the labels, they"
     assert near in capsys.readouterr().out
-    assert main(["predict", str(tmp_path / model), said, "--write", "probabilities"]) == 0
+    assert main(["predict", str(tmp_path / model), said, "--write", "probabilities", "--digits", "0"]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[301:] == out.read_text().splitlines()[1:]
     assert "votes.csv: 240 votes name something that is no class of the fusion, 'N/A' (200), 'B.' (40)" in shown.err

@@ -81,7 +81,7 @@ def test_learn_show_and_predict(data: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["predict", "m", "data.vw"]) == 0
     plain = capsys.readouterr().out.splitlines()
     assert len(plain) == 600
-    assert main(["predict", "m", "data.vw", "--write", "probabilities", "--as", "jsonl"]) == 0
+    assert main(["predict", "m", "data.vw", "--write", "probabilities", "--digits", "0", "--as", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [f"{row['predicted']} {row['tag']}" for row in rows] == plain
     assert all(abs(sum(row["probabilities"].values()) - 1) < 1e-9 for row in rows)

@@ -78,7 +78,22 @@ def learned(kind: str, learner: str, *more: str) -> dict[str, Any]:
             "learn": figures(here / "j"),
             "progressive": digest((here / "p").read_text().splitlines()),
         }
-        call("predict", "m", file, *options, "--write", "probabilities", "--as", "jsonl", "--out", "o", "--json", "k")
+        call(
+            "predict",
+            "m",
+            file,
+            *options,
+            "--write",
+            "probabilities",
+            "--digits",
+            "0",
+            "--as",
+            "jsonl",
+            "--out",
+            "o",
+            "--json",
+            "k",
+        )
         rows = [json.loads(line) for line in (here / "o").read_text().splitlines()]
         found["predict"] = figures(here / "k")
         found["predicted"] = digest(row["predicted"] for row in rows)

@@ -308,3 +308,22 @@ def test_a_second_column_of_labels_is_no_voter(tmp_path, capsys):
     assert "leave it out with --ignore gold, pass --label gold, or rename it" in capsys.readouterr().err
     options = ["--label", "gold", "--ignore", "truth", "--learner", "AR-winnow(1.1)"]
     assert main(["fuse", str(tmp_path / "votes.csv"), *options]) == 0
+
+
+def test_a_folder_of_logs(tmp_path):
+    for model in ANSWERS:
+        write_lm_eval(tmp_path, model)
+        (tmp_path / model / "results_2026.json").write_text('{"results": {}}', encoding="utf-8")
+    assert linmax.read_votes(tmp_path).y.tolist() == LABELS
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="empty has no logs or tables"):
+        linmax.read_votes(tmp_path / "empty")
+
+
+def test_the_column_that_names_the_rows_is_no_voter(tmp_path):
+    (tmp_path / "votes.csv").write_text("question_id,ann,bob,truth\nq1,x,y,x\nq2,y,y,y\nq3,x,x,x\n", encoding="utf-8")
+    read = linmax.read_votes(tmp_path / "votes.csv")
+    assert (list(read.voters), read.tags) == (["ann", "bob"], ["q1", "q2", "q3"])
+    assert "Column 'question_id' differs in each row: it names the rows, and is no voter." in read.remarks
+    answers = {"task": ["x", "y", "z"], "bob": ["x", "y", "y"], "truth": ["x", "y", "z"]}
+    assert list(linmax.read_votes(answers).voters) == ["task", "bob"]  # it names labels: a voter

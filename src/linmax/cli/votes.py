@@ -17,7 +17,7 @@ from linmax.data.votes import read_ballots
 from linmax.io.answers import Long
 from linmax.io.reader import ReadTable
 from linmax.models.fusion import VoteFusion, in_order
-from linmax.models.vote_table import VoteTable, joined, remarks_on_strange, side_names, some, vote_columns
+from linmax.models.vote_table import VoteTable, files_in, joined, remarks_on_strange, side_names, some, vote_columns
 
 __all__ = ["MOST_REMEMBERED", "votes_for", "votes_to_learn"]
 
@@ -77,6 +77,7 @@ def votes_for(fusion: VoteFusion, arguments: argparse.Namespace, paths: Sequence
     """Read the votes or scores of the voters that a fusion knows, and its side columns, to predict from."""
     by, known, name = side_names(fusion), set(fusion.voters_), shown_names(paths)
     wanted = [name for name in (arguments.id, arguments.label) if name]
+    paths = [file for path in paths for file in files_in(path)]
     tables = [_table(arguments, path, wanted, known=[*known, *by, *_long(arguments)]) for path in paths]
     raw = {column.rpartition(":")[0] or column for table in tables for column in table.columns}
     read = joined(
@@ -282,7 +283,8 @@ def _table(
 
 def _joined(arguments: argparse.Namespace, wanted: Sequence[str]) -> ReadTable:
     """Read one or several tables as one."""
-    paths, long = arguments.votes, _long(arguments) or (None if arguments.long is None else [])
+    paths = arguments.votes = [file for path in arguments.votes for file in files_in(path)]
+    long = _long(arguments) or (None if arguments.long is None else [])
     read = joined(
         list(map(shown_name, paths)), [_table(arguments, path, wanted) for path in paths], long, arguments.label
     )

@@ -31,6 +31,7 @@ __all__ = [
     "Answer",
     "AnswerTable",
     "Long",
+    "items_of",
     "log_format",
     "long_columns",
     "long_of",
@@ -224,6 +225,18 @@ def _is_long(columns: Mapping[str, Sequence[Any]], long: Long) -> bool:
     return 0.9 * len(items) <= pairs and len({*items}) < len(items) and 1 < len({*voters}) < len(voters)
 
 
+def items_of(columns: Mapping[str, Sequence[Any]]) -> str | None:
+    """Find the column that names the rows of a wide table: by its name, and with another value in each row.
+
+    Examples
+    --------
+    >>> items_of({"question_id": [1, 2, 3], "ann": ["x", "y", "x"]}), items_of({"id": [1, 1, 2]})
+    ('question_id', None)
+    """
+    found = _named(columns, (*ITEM_NAMES, "index", "unnamed:_0"))
+    return found if found is not None and len({*columns[found]}) == len(columns[found]) > 2 else None
+
+
 def long_columns(columns: Mapping[str, Sequence[Any]], long: Long, label: str | None) -> Iterator[Answer]:
     """Read a long table; columns of costs, times and certainties are recognized by name, others belong to the item."""
     for name in long:
@@ -341,6 +354,8 @@ def _votes(name: str, raw: bytes, refuse: Any, remarks: list[str]) -> Iterator[A
             continue
         nested = given[key]
         label = label_of([one for one in given if one != key], None, TRUTH_NAMES)
+        if label is not None and f"The label is {label!r}." not in remarks:
+            remarks.append(f"The label is {label!r}.")
         item = _named([one for one in given if one not in (key, label)], ITEM_NAMES)
         sides = {
             one: value

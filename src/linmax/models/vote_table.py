@@ -18,7 +18,8 @@ import numpy as np
 
 from linmax.data.names import label_array, missing, near_misses, silent_votes, written
 from linmax.data.score_columns import rated_columns
-from linmax.io.answers import AnswerTable, Long, long_columns, long_of, tabulate
+from linmax.io.answers import AnswerTable, Long, items_of, long_columns, long_of, tabulate
+from linmax.io.formats import endings
 from linmax.io.options import Refusals
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
@@ -27,6 +28,7 @@ from linmax.models.fusion import VoteFusion, side_columns
 __all__ = [
     "Columns",
     "VoteTable",
+    "files_in",
     "joined",
     "read_votes",
     "remarks_on_strange",
@@ -58,9 +60,9 @@ def read_votes(
     Parameters
     ----------
     source
-        A file, a frame, an Arrow table, a mapping of columns, or a list of files that are read as one: the parts of a
-        table, or logs of one model each. Logs of Inspect, lm-evaluation-harness, promptfoo and OpenAI's evals are
-        recognized by their content (`linmax.io.answers`).
+        A file, a frame, an Arrow table, a mapping of columns, or a list or folder of files that are read as one: the
+        parts of a table, or logs of one model each. Logs of Inspect, lm-evaluation-harness, promptfoo and OpenAI's
+        evals are recognized by their content (`linmax.io.answers`).
     long : tuple of str, optional
         The columns of items, voters and votes in a table with a row for each answer. Such a table is also recognized
         by its columns; ``()`` declines that.
@@ -95,12 +97,24 @@ def read_votes(
     """
     is_list = isinstance(source, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in source)
     sources = list(source) if is_list else [source]
+    if is_list or isinstance(source, (str, os.PathLike)):
+        sources = [file for path in sources for file in files_in(path)]
     names = [str(one) if isinstance(one, (str, os.PathLike)) else "the table" for one in sources]
     read = joined(names, [vote_columns(one, ignore, format, strict) for one in sources], long, label)
     table = VoteTable.of(names[0], read, label)
     if scores:
         table.take_log_probabilities()
     return table
+
+
+def files_in(path: str | os.PathLike[str]) -> list[str]:
+    """Return a file, or the files in a folder that may hold votes: samples or logs of evaluations, else tables."""
+    if not Path(path).is_dir():
+        return [os.fspath(path)]
+    for pattern in ("samples_*.jsonl", "*.eval", *(f"*{ending}" for ending in endings(columns=True))):
+        if found := sorted(str(file) for file in Path(path).rglob(pattern) if file.is_file()):
+            return found
+    raise ValueError(f"{path} has no logs or tables; known: .eval, {', '.join(endings(columns=True))}")
 
 
 def vote_columns(
@@ -230,6 +244,10 @@ class VoteTable:
             chosen = label if label is not None else find_label(voters)
             labels = [None] * len(read.lines) if chosen is None else voters.pop(chosen)
             table = cls(name, voters, sides, labels, read.lines, read.refusals, label=chosen)
+            items = items_of(voters)
+            if items is not None and len(voters) > 1 and not {*map(written, voters[items])} & {*map(written, labels)}:
+                table.tags = ["" if cell is None else str(cell) for cell in voters.pop(items)]
+                table.remarks.append(f"Column {items!r} differs in each row: it names the rows, and is no voter.")
             likely = {column: cells for column, cells in voters.items() if plain_name(column) not in SHORT_NAMES}
             second = find_label(likely, set(labels) - {None}) if chosen is not None else None
             if second is not None:
