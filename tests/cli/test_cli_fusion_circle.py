@@ -442,7 +442,7 @@ def test_who_names_no_class_of_the_fusion_abstains_and_almost_naming_one_is_told
     fuse(said, "--model", str(tmp_path / model), "--predictions", str(out))
     near = "40 of these are a class but for case or punctuation, such as 'B.' for 'b'; written like the labels, they"
     assert near in capsys.readouterr().out
-    assert main(["predict", str(tmp_path / model), said, "--write", "probabilities", "--digits", "0"]) == 0
+    assert main(["predict", str(tmp_path / model), said, "--write", "probabilities"]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[301:] == out.read_text().splitlines()[1:]
     assert "votes.csv: 240 votes name something that is no class of the fusion, 'N/A' (200), 'B.' (40)" in shown.err
