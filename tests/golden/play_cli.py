@@ -78,27 +78,13 @@ def learned(kind: str, learner: str, *more: str) -> dict[str, Any]:
             "learn": figures(here / "j"),
             "progressive": digest((here / "p").read_text().splitlines()),
         }
-        call(
-            "predict",
-            "m",
-            file,
-            *options,
-            "--write",
-            "probabilities",
-            "--digits",
-            "0",
-            "--as",
-            "jsonl",
-            "--out",
-            "o",
-            "--json",
-            "k",
-        )
+        exact = ["--digits", "0", "--as", "jsonl", "--out", "o"]
+        call("predict", "m", file, *options, "--write", "probabilities", *exact, "--json", "k")
         rows = [json.loads(line) for line in (here / "o").read_text().splitlines()]
         found["predict"] = figures(here / "k")
         found["predicted"] = digest(row["predicted"] for row in rows)
         found["probabilities"] = by_name([row["probabilities"] for row in rows])
-        call("predict", "m", file, *options, "--write", "scores", "--as", "jsonl", "--out", "o")
+        call("predict", "m", file, *options, "--write", "scores", *exact)
         found["scores"] = by_name([json.loads(line)["scores"] for line in (here / "o").read_text().splitlines()])
         call("show", "m", "--json", "s")
         found["show"] = figures(here / "s")
