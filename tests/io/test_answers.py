@@ -316,7 +316,7 @@ def test_a_folder_of_logs(tmp_path):
         (tmp_path / model / "results_2026.json").write_text('{"results": {}}', encoding="utf-8")
     assert linmax.read_votes(tmp_path).y.tolist() == LABELS
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="empty has no logs or tables"):
+    with pytest.raises(ValueError, match="empty is a folder without logs of evaluations"):
         linmax.read_votes(tmp_path / "empty")
 
 

@@ -211,6 +211,13 @@ def fit_moment(judged: int) -> int:
     return judged - judged % step
 
 
+def scored(record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores and labels of recent trials, without classes that had no score yet."""
+    scores, labels = latest(record)
+    known = np.isfinite(scores[np.arange(len(labels)), labels])
+    return scores[known], labels[known]
+
+
 class Calibration:
     """Probabilities that follow from the recent scores of a `Record`.
 
@@ -255,9 +262,7 @@ class Calibration:
 
         None for fewer than `FEWEST_JUDGED` trials.
         """
-        scores, labels = latest(record)
-        scored = np.isfinite(scores[np.arange(len(labels)), labels])  # a class met for the first time had no score
-        scores, labels = scores[scored], labels[scored]
+        scores, labels = scored(record)
         half = len(labels) // 2
         if half < FEWEST_JUDGED:
             return None
@@ -371,7 +376,7 @@ class Confidence:
         """Probabilities of recent trials, fitted to older ones, and their labels; None if there are too few."""
         if not self.engine.top.gives_probabilities:
             return self._calibration.foreseen(self.record, self._natural)
-        scores, labels = latest(self.record)
+        scores, labels = scored(self.record)
         return (softmax(scores), labels) if len(labels) >= 2 * FEWEST_JUDGED else None
 
     @property

@@ -19,7 +19,6 @@ import numpy as np
 from linmax.data.names import label_array, missing, near_misses, silent_votes, written
 from linmax.data.score_columns import rated_columns
 from linmax.io.answers import AnswerTable, Long, items_of, long_columns, long_of, tabulate
-from linmax.io.formats import endings
 from linmax.io.options import Refusals
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
@@ -108,13 +107,15 @@ def read_votes(
 
 
 def files_in(path: str | os.PathLike[str]) -> list[str]:
-    """Return a file, or the files in a folder that may hold votes: samples or logs of evaluations, else tables."""
+    """Return a file, or the logs of evaluations in a folder."""
     if not Path(path).is_dir():
         return [os.fspath(path)]
-    for pattern in ("samples_*.jsonl", "*.eval", *(f"*{ending}" for ending in endings(columns=True))):
-        if found := sorted(str(file) for file in Path(path).rglob(pattern) if file.is_file()):
+    for pattern in ("samples_*.jsonl", "*.eval"):
+        if found := sorted(map(str, Path(path).rglob(pattern))):
             return found
-    raise ValueError(f"{path} has no logs or tables; known: .eval, {', '.join(endings(columns=True))}")
+    raise ValueError(
+        f"{path} is a folder without logs of evaluations (.eval, samples_*.jsonl); give the files in it, as {path}/*.csv"
+    )
 
 
 def vote_columns(
