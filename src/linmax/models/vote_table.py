@@ -114,7 +114,7 @@ def files_in(path: str | os.PathLike[str]) -> list[str]:
         if found := sorted(map(str, Path(path).rglob(pattern))):
             return found
     raise ValueError(
-        f"{path} is a folder without logs of evaluations (.eval, samples_*.jsonl); give the files in it, as {path}/*.csv"
+        f"{path} is a folder without logs of evaluations (.eval, samples_*.jsonl); give its files, as {path}/*.csv"
     )
 
 
