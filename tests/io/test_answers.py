@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import linmax
@@ -255,6 +257,25 @@ def _zip(**members: str) -> bytes:
         for name, text in members.items():
             archive.writestr(name, text)
     return file.getvalue()
+
+
+def test_members_of_a_zip_file_compressed_by_zstd(tmp_path):
+    """Newer logs of Inspect use a compression that Python's zipfile does not know."""
+    log = inspect_log("model-1")
+    members = {f"samples/{one['id']}_epoch_1.json": json.dumps(one).encode() for one in log.pop("samples")}
+    members["header.json"] = json.dumps(log).encode()
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, raw in members.items():
+            archive.writestr(name, pa.Codec("zstd").compress(raw, asbytes=True))
+        places = [(one.header_offset, len(members[one.filename])) for one in archive.infolist()]
+    raw = bytearray(file.getvalue())
+    central = [place.start() for place in re.finditer(b"PK\x01\x02", raw)]
+    for (local, size), entry in zip(places, central, strict=True):
+        raw[local + 8 : local + 10] = raw[entry + 10 : entry + 12] = (93).to_bytes(2, "little")
+        raw[local + 22 : local + 26] = raw[entry + 24 : entry + 28] = size.to_bytes(4, "little")
+    (tmp_path / "log.eval").write_bytes(raw)
+    assert linmax.read_votes(tmp_path / "log.eval").voters == {"model-1": ANSWERS["model-1"]}
 
 
 BAD = [

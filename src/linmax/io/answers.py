@@ -479,7 +479,10 @@ def _lm_eval(name: str, raw: bytes, refuse: Any, remarks: list[str]) -> Iterator
             and isinstance(responses[0][0], list)
         ):
             responses = responses[0]
-        chances = [_number(one[0]) if isinstance(one, list) and len(one) == 2 else None for one in responses]
+        chances = [
+            _number(one[0]) if isinstance(one, list) and str(one[-1]) in ("True", "False") else None
+            for one in responses
+        ]
         if None not in chances:
             names = _choice_names(given, len(chances), target)
             scores = {one: chance for one, chance in zip(names, chances, strict=True) if chance is not None}
