@@ -31,6 +31,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FEATURES, VOCABULARY, CLASSES = 30, 1000, 5
+CONNECTIONS = 32
 MODEL = "/v1/models/m"
 
 
@@ -224,31 +225,26 @@ def fsync_probe(folder, seconds=0.5):
 
 
 def cpu_against_river(verb, classes, count, rounds, folder):
-    if any(importlib.util.find_spec(name) is None for name in ("river", "fastapi")):
-        print(f"{verb}: River or FastAPI is not installed; pip install -e '.[bench]'")
-        return
     ours = linmax_server(folder / f"cpu-{verb}-{classes}").wait()
     ours.call("POST", "/v1/models?wait=60", {"name": "m", "learner": "perceptron"})
-    theirs = river_server(classes)
+    servers = {"linmax": ours}
+    if all(importlib.util.find_spec(name) is not None for name in ("river", "fastapi")):
+        servers["River behind FastAPI"] = river_server(classes)
     try:
-        for server in (ours, theirs):  # both know every feature
+        for server in servers.values():  # all know every feature
             closed_loop(server.port, requests("learn", 500, 9999, classes), 8)
-        spent = {"linmax": [], "River": []}
+        spent = {name: [] for name in servers}
         for turn in range(rounds):
-            for name, server in (("linmax", ours), ("River", theirs)):
-                contents = requests(verb, count, 2 * turn + (name == "River"), classes)
+            for place, (name, server) in enumerate(servers.items()):
+                contents = requests(verb, count, 2 * turn + place, classes)
                 before = server.cpu()
-                closed_loop(server.port, contents, 64)
+                closed_loop(server.port, contents, CONNECTIONS)
                 spent[name].append((server.cpu() - before) / count * 1e6)
     finally:
-        ours.kill()
-        theirs.kill()
-    a, b = (statistics.median(spent[name]) for name in ("linmax", "River"))
-    durable = ", durable" if verb == "learn" else ""
-    print(
-        f"{verb}, {classes} classes, CPU a request: linmax{durable} {a:.0f} us, River behind FastAPI {b:.0f} us, "
-        f"ratio {b / a:.2f}"
-    )
+        for server in servers.values():
+            server.kill()
+    found = ", ".join(f"{name} {statistics.median(times):.0f} us" for name, times in spent.items())
+    print(f"{verb}, {classes} classes, {CONNECTIONS} connections, CPU a request: {found}")
 
 
 def crowd(count, folder):

@@ -16,6 +16,8 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from harness import PATIENCE, Server, exchange
 from local import Local
 
+from linmax import cli
+
 MODELS = "/v1/models"
 LEARNERS = ("perceptron", "pa", "arow", "winnow(1.1)", "A-perceptron", "romma", "alma(2)", "auto")
 
@@ -106,6 +108,20 @@ def test_no_request_waits_for_the_compiler(learner, kind):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
+
+
+def test_what_models_need_can_be_compiled_beforehand(tmp_path, capsys):
+    with Local(tmp_path / "data") as local:
+        made = {"name": "m", "learner": "winnow(1.5)", "kind": "votes"}
+        assert local.call("POST", f"{MODELS}?wait=300", made).status == 201
+        assert cli.main(["serve", "warm", "--data", str(tmp_path / "data")]) == 0  # while it is served
+    assert cli.main(["serve", "warm", "perceptron", "--kinds", "votes,scores"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" in ")[0] for line in lines] == [
+        "compiled for 1 kinds of models", "compiled for 2 kinds of models"
+    ]  # fmt: skip
+    for wrong in (["nonsense"], ["--kinds", "words"], ["--data", str(tmp_path / "none")]):
+        assert cli.main(["serve", "warm", *wrong]) == 2
 
 
 def create_patiently(server, name, learner):

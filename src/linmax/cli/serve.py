@@ -147,10 +147,13 @@ def _warm(arguments: argparse.Namespace) -> None:
     import msgspec
 
     from linmax.cli.warm import in_parallel
+    from linmax.engine.notation import parse
     from linmax.service.model import warm_up
     from linmax.service.offline import descriptions
     from linmax.service.schemas import ModelOptions
 
+    for name in arguments.learner:
+        parse(name)  # raises now for a name that is unknown
     given = [{"learner": name} for name in arguments.learner]
     wanted = [one | {"kind": kind.strip()} for one in given for kind in arguments.kinds.split(",")]
     wanted += descriptions(arguments.data) if arguments.data is not None else []
