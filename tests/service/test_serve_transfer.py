@@ -111,6 +111,8 @@ def test_lines_that_cannot_be_imported_are_counted_with_the_reason(tmp_path):
         answer = send(local, lines[4].encode()).body
         assert answer["problems"][0][1]["status"] == 404
         assert send(local, b"x" * 100, content_encoding="gzip").status == 422
+        cut = send(local, gzip.compress(lines[0].encode() + b"\n")[:-6], "?model=m", content_encoding="gzip")
+        assert (cut.status, cut.body["detail"]) == (422, "the gzip body is not whole; repeat the import with all of it")
         assert send(local, b"x" * (2**20 + 2)).status == 413
         bomb = gzip.compress(b" " * 10**8)
         assert send(local, bomb, content_encoding="gzip").status == 413
@@ -232,6 +234,16 @@ def test_an_idempotency_key_is_the_id(tmp_path):
         both = local.call("POST", f"{M}/learn", given | {"label": "x", "id": "a"}, headers={"idempotency-key": "b"})
         assert (both.status, both.body["field"]) == (422, "id")
         assert local.call("GET", M).body["trials"] == 1
+        late = {"id": "order-8", "label": "x"}
+        assert local.call("POST", f"{M}/label", late, headers={"idempotency-key": "any"}).body["id"] == "order-8"
+
+
+def test_an_import_through_a_short_queue(tmp_path):
+    row = {"kind": "learn", "instance": {"attributes": {"a": 1.0}}, "label": "x"}
+    content = b"".join(json.dumps(row | {"id": f"t{i}"}).encode() + b"\n" for i in range(500))
+    with Local(tmp_path, queue=16) as local:
+        assert local.call("POST", f"{MODELS}?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
+        assert send(local, content, "?model=m").body["stored"] == 500
 
 
 def test_a_key_for_predictions_stores_nothing(tmp_path):

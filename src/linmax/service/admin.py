@@ -239,6 +239,8 @@ async def _unzipped(call: Call[None]) -> AsyncIterator[bytes]:
             part = unzipper.unconsumed_tail
             if unzipper.eof and unzipper.unused_data:  # files joined together
                 part, unzipper = unzipper.unused_data, zlib.decompressobj(wbits=GZIP)
+    if not unzipper.eof:
+        raise Refusal(422, "the gzip body is not whole; repeat the import with all of it", field="body")
 
 
 async def health(_call: Call[None]) -> Status:

@@ -38,7 +38,7 @@ class Importer:
     def __init__(self, service: Service, model: str) -> None:
         self.service, self.model = service, model
         self.done = Imported(problems=[])
-        self._lines = 0
+        self._lines, self._rows = 0, max(1, min(ROWS, service.settings.queue // (2 * IN_FLIGHT)))
         self._waiting: deque[tuple[asyncio.Future[None], list[tuple[int, Entry]]]] = deque()
 
     async def run(self, parts: AsyncIterator[bytes]) -> Imported:
@@ -48,8 +48,8 @@ class Importer:
             *lines, left = (left + part).split(b"\n")
             if len(left) > self.service.settings.max_body:
                 raise Refusal(413, f"a line must be at most {self.service.settings.max_body} bytes", field="body")
-            for start in range(0, len(lines), ROWS):
-                await self._take(lines[start : start + ROWS])
+            for start in range(0, len(lines), self._rows):
+                await self._take(lines[start : start + self._rows])
         await self._take([left])
         while self._waiting:
             await self._count()

@@ -33,6 +33,7 @@ TOO_LONG = (
     b"content-length: %d\r\n\r\n%b"
 )
 TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+LIVELY = 64 * 1024  # bytes of a body that a client must send within the patience with it
 SWEEP_SECONDS = 1.0
 DRAIN_SECONDS = 30
 SWITCH_SECONDS = 0.001  # for which another thread may continue while the event loop wants the interpreter
@@ -73,6 +74,7 @@ class Connection(HttpToolsProtocol):
     since: float | None = None  # when the present request began to arrive
     stuck: float | None = None  # since when the client has taken nothing
     is_headed = False  # the headers of the present request are complete
+    taken = 0  # bytes of its body since it last showed life
     head = 0  # bytes of the present request that are not its body
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -110,6 +112,9 @@ class Connection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self.head -= len(body)
+        self.taken += len(body)
+        if self.taken > LIVELY:  # a long import is no slow client
+            self.since, self.taken = time.monotonic(), 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -185,8 +185,12 @@ class Service:
         others = self.log.environments
         if others and others[-1] != environment():
             logger.warning("learned so far by %s, from here on by %s", versions(others[-1]), versions(environment()))
-            for model in self.models.values():
-                self.snapshots.write(model.number, model.state(), baseline=True)
+            try:
+                for model in self.models.values():
+                    self.snapshots.write(model.number, model.state(), baseline=True)
+            except OSError as error:  # the next start tries again; until then nothing is demanded of a replay
+                logger.warning("the baselines cannot be written: %s", error)
+                return
         self.log.note_environment(environment())
 
     def _say(self, activity: str) -> None:

@@ -268,7 +268,8 @@ Work = Callable[[ServedModel, Any], Answer | Entry]
 
 
 async def _one(call: Call[Any], work: Work) -> Any:
-    if (key := call.headers.get(b"idempotency-key")) is not None:
+    key = call.headers.get(b"idempotency-key")
+    if key is not None and not isinstance(call.body, schemas.LabelBody):  # whose id is that of its prediction
         call.body.id = _id_of(key, call.body.id)
     (answer,) = await call.service.trials.each(call.model, [call.body], work)
     if isinstance(answer, Refusal):
