@@ -273,15 +273,6 @@ class Engine:
         longest = max(1, MEMORY // (8 * numbers)) if numbers else trials.size
         return min(LONGEST_SLICE, longest) if self.memory or small else longest
 
-    @property
-    def plain(self) -> bool:
-        """Whether there is one rule and nothing else."""
-        if not isinstance(self.top, Leaf):
-            return False
-        rule = self.runs[0].rule
-        techniques = self.memory or self.tracked or rule.everywhere or rule.rivals != "best"
-        return not techniques
-
     def overflowed(self, member: int, trial: int) -> None:
         raise OverflowError(
             f"the weights of {self.runs[member].rule} left the range of floats at trial {trial}; scale the instances "

@@ -112,11 +112,11 @@ def plain_start_dense(
 
 
 def plain_largest_but(scores: np.ndarray, known: int, skip: int) -> float:
-    """Return the largest of ``scores[:known]`` except ``skip``, -inf without any; nan is ignored.
+    """Return the largest of ``scores[:known]`` except ``skip``, if that is one; -inf without any; nan is ignored.
 
     ``scores`` has space for whole vectors of 8.
     """
-    others = np.delete(scores[:known], skip) if skip < known else scores[:known]
+    others = np.delete(scores[:known], skip) if 0 <= skip < known else scores[:known]
     return float(np.fmax.reduce(others, initial=-np.inf))
 
 

@@ -582,8 +582,6 @@ class Learner:
                     self._hear_taught(votes, label)
                 return predicted
         if weight != 1.0:
-            if wrong is not UNSET or candidates is not None:
-                raise TypeError("learn() takes weight= with a label only, and not with candidates; leave it out")
             weight = at_least("weight", weight, 0.0)
         if wrong is not UNSET and label is not UNSET:
             raise TypeError("learn() takes label= or wrong=, not both: a label says more")
@@ -611,12 +609,11 @@ class Learner:
         """Learn a trial with candidates."""
         names = read_candidates(candidates) if kept is None else kept.given.candidates or []
         place = place_of(name, names, what)
-        if weight != 1.0:
-            raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
         given = self._read(*blocks, candidates) if kept is None else kept.given
         served = self._judge(given).place if kept is None else kept.predicted
-        with self._unharmed(given):
-            self._learn_place(given, place if what == "label" else -2 - place, served)
+        if weight > 0.0:
+            with self._unharmed(given):
+                self._learn_place(given, place if what == "label" else -2 - place, served, weight)
         return names[served]
 
     def _learn_class(self, blocks: Blocks, kept: Waiting | None, what: str, name: Hashable, weight: float) -> Any:
@@ -627,7 +624,7 @@ class Learner:
             raise TypeError(f"label must be hashable, got {name!r}; use text, a number or a tuple") from None
         if what == "label" and no_label(name):
             if weight != 1.0:
-                raise ValueError(f"weight={weight:g} needs a label, and does not go with candidates; leave it out")
+                raise ValueError(f"weight={weight:g} needs a label; remove it")
         elif place < 0:
             name = self._reading.label_meant(name)
             self._reading.check_label(name, what)
@@ -639,10 +636,10 @@ class Learner:
                 given = given._replace(votes=self._reading.meant(given.votes, name))
             with self._unharmed(given):
                 return self._learn(given, name, kept.predicted, weight, what == "wrong")
-        if what == "wrong":
+        if what == "wrong" and weight > 0.0:
             given = self._read(*blocks)
             with self._unharmed(given):
-                return self._learn(given, name, denied=True)
+                return self._learn(given, name, weight=weight, denied=True)
         return self._learn_now(blocks, name, place, weight)
 
     def _learn_now(self, blocks: Blocks, label: Hashable, place: int, weight: float) -> Any:
@@ -1019,7 +1016,7 @@ class Learner:
             self._model, self._choosing = choosing_model(self._model), True
             self._prepare()
 
-    def _learn_place(self, given: Given, code: int, served: int) -> None:
+    def _learn_place(self, given: Given, code: int, served: int, weight: float) -> None:
         """Learn one trial with candidates, given the place of its label coded as in `Model.play`."""
         self._start_choosing()
         count = len(given.candidates or ())
@@ -1028,7 +1025,7 @@ class Learner:
                 self._class(place)
             self._model.grow(self._columns(given), self._places)
         try:
-            self._play(self._instances(given), code, served)
+            self._play(self._instances(given), code, served, weight)
         finally:
             self._renamed()
 

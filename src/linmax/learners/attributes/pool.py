@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from linmax.learners.attributes.member import Group
 
 __all__ = [
-    "HEAVIEST_ROW",
     "REGISTRY",
     "AttributePool",
     "BinnedPairs",
@@ -206,7 +205,6 @@ def _group_of(name: str, state: RunningPool) -> Group | None:
 
 
 CHUNK = 1024  # trials whose scores are kept at a time
-HEAVIEST_ROW = 1e6  # a weight beyond it counts as much: more would leave the range of single precision
 STUDIES = (16, 64, 256, LAST)  # trials after which they are studied
 
 
@@ -316,7 +314,6 @@ class RunningPool(Running):
             trials = trials._replace(labels=np.append(np.int32(DENIED - self.denied), trials.labels[1:]))
         else:
             self.at_large.keep(trials)
-        trials = trials._replace(weights=np.minimum(trials.weights, HEAVIEST_ROW))
         begin, end, behind = 0, trials.size, False  # whether the members have yet to learn the trials kept
         while begin < end and self.first.open:
             last = min(end, begin + self.first.until)
