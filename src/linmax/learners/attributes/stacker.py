@@ -362,12 +362,12 @@ class MemberFusion(LearnerState):
             here = there >= 0  # what the base began with may have been given up since
             self.squares[there[here]] += sign * part.state.squares[here]
             self.trials += sign * part.state.trials
-            known = min(part.classes.size, part.state.curvatures.shape[1])
-            self.curvatures[:, part.classes[:known]] += sign * part.state.curvatures[:, :known]
             self.marked[REPEATS] += sign * part.state.marked[REPEATS]
             self.marked[JOINED] = mixture.known
         np.maximum(self.squares, 0.0, out=self.squares)
-        np.maximum(self.curvatures, 0.0, out=self.curvatures)
+        for part, share in mixture.shared:
+            known = min(part.classes.size, part.state.curvatures.shape[1])
+            self.curvatures[:, part.classes[:known]] += share * part.state.curvatures[:, :known]
         if same_columns:
             marks = np.unique(np.concatenate([part.state.marks for part in mixture.parts]))
             marks = marks[marks > 0]
@@ -381,7 +381,8 @@ class MemberFusion(LearnerState):
         known = min(classes.size, self.intercepts.shape[1])
         found, sure = np.full(k, -math.log(float(self.trials[0]) + 2.0)), np.full(k, PRIOR_TRIALS)
         own = self.intercepts[state, :known]
-        found[classes[:known]] = own - np.logaddexp.reduce(own)
+        # logarithms of shares only where classes are missing, so that the order of merging only rounds
+        found[classes[:known]] = own - np.logaddexp.reduce(own) if known < k else own
         sure[classes[:known]] += self.curvatures[state, :known]
         return found, sure
 
