@@ -315,6 +315,7 @@ class TableLayout:
         weights, weight_texts = np.ones(size), None
         if weight is not None:
             weights, words = columns[weight].numbers()
+            weights = weights.copy()  # a column of floats is the file's own memory
             weights[words] = np.nan
             weight_texts = None if (weights >= 0.0).all() and (weights < np.inf).all() else columns[weight].written()
         return Records(
