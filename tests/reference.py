@@ -130,6 +130,7 @@ class Rule:
     n: int
     default_weight: float = 0.0
     weight: float = 1.0  # how much the trial at hand counts
+    touched: Any = None  # which coordinates took part in an update, where the others' weights are not 0
 
     @property
     def log_scale(self) -> float:
@@ -176,6 +177,8 @@ class Perceptron(Rule):
 class Multiplicative(Rule):
     """Zero-threshold Winnow = WMA / Committee: if w.z <= thickness sum(w): w_i *= alpha^z_i.
 
+    The sum is over the coordinates that updates have touched, before the first over those of z.
+
     Kept as s_i = sum of z_i over updates, plus ln(start)/ln(alpha); w_i = exp(s_i ln alpha). `start` is one
     number for all coordinates, so that a coordinate which appears later starts like all others.
     """
@@ -190,6 +193,7 @@ class Multiplicative(Rule):
         self.start_exponent = math.log(start) / self.rate
         self.default_weight = start
         self.s = np.full(n, self.start_exponent)
+        self.touched = np.zeros(n, bool)
 
     @property
     def w(self) -> Vector:
@@ -201,19 +205,22 @@ class Multiplicative(Rule):
 
     def update(self, z: Vector) -> bool:
         w = self.w
-        if not at_most_zero(np.concatenate([w * z, -self.thickness * w])):
+        counted = self.touched if self.touched.any() else z != 0.0
+        if not at_most_zero(np.concatenate([w * z, -self.thickness * w[counted]])):
             return False
         self.s = self.s + self.weight * z
+        self.touched |= z != 0.0
         return True
 
     def grow(self, n: int) -> None:
         self.s, self.n = _lengthened(self.s, n, self.start_exponent), n
+        self.touched = np.append(self.touched, np.zeros(n - len(self.touched), bool))
 
 
 class Balanced(Rule):
     """Balanced Winnow: w = w+ - w-, both from 1.
 
-    if w.z <= thickness sum(w+ + w-):  w+_i *= alpha^z_i,  w-_i *= alpha^-z_i
+    if w.z <= thickness sum(w+ + w-), over the coordinates that updates have touched:  w+_i *= alpha^z_i,  w-_i *= alpha^-z_i
 
     w+_i w-_i = 1 always, so one exponent s_i is kept: w_i = 2 sinh(s_i ln alpha), w+_i + w-_i = 2 cosh(s_i ln
     alpha).
@@ -224,7 +231,7 @@ class Balanced(Rule):
             raise ValueError(f"alpha must be > 1, got {alpha}; try 1.1")
         self.n, self.thickness = n, thickness
         self.rate = math.log(alpha)
-        self.s = np.zeros(n)
+        self.s, self.moved = np.zeros(n), np.zeros(n, bool)
 
     @property
     def log_scale(self) -> float:
@@ -243,13 +250,16 @@ class Balanced(Rule):
 
     def update(self, z: Vector) -> bool:
         plus, minus = self._both()
-        if not at_most_zero(np.concatenate([self.w * z, -self.thickness * (plus + minus)])):
+        counted = self.moved if self.moved.any() else z != 0.0
+        if not at_most_zero(np.concatenate([self.w * z, -self.thickness * (plus + minus)[counted]])):
             return False
         self.s = self.s + self.weight * z
+        self.moved |= z != 0.0
         return True
 
     def grow(self, n: int) -> None:
         self.s, self.n = _lengthened(self.s, n, 0.0), n
+        self.moved = np.append(self.moved, np.zeros(n - len(self.moved), bool))
 
 
 class QuasiAdditive(Rule):
@@ -260,7 +270,7 @@ class QuasiAdditive(Rule):
             raise ValueError(f"rate must be > 0, got {rate}; try 1.0")
         self.n, self.link, self.rate = n, link, rate
         self.default_weight = float(link(0.0))
-        self.v = np.zeros(n)
+        self.v, self.touched = np.zeros(n), np.zeros(n, bool)
 
     @property
     def w(self) -> Vector:
@@ -270,10 +280,12 @@ class QuasiAdditive(Rule):
         if not at_most_zero(self.w * z):
             return False
         self.v = self.v + self.rate * (self.weight * z)
+        self.touched |= z != 0.0
         return True
 
     def grow(self, n: int) -> None:
         self.v, self.n = _lengthened(self.v, n, 0.0), n
+        self.touched = np.append(self.touched, np.zeros(n - len(self.touched), bool))
 
 
 class PNorm(Rule):
@@ -482,18 +494,21 @@ class Elimination:
 class Hypothesis:
     """Linear weights frozen at some trial: true weights are `weights * exp(log_scale)`.
 
-    `default` is the weight of unseen coordinates, at the same scale.
+    `default` is the weight of unseen coordinates, at the same scale; `touched` are the coordinates that norms are
+    taken over, all if None.
     """
 
     weights: Vector
     log_scale: float
     default: float
+    touched: Any = None
 
     def padded(self, n: int) -> Hypothesis:
         """The same hypothesis on n coordinates."""
         if n <= len(self.weights):
             return self
-        return Hypothesis(_lengthened(self.weights, n, self.default), self.log_scale, self.default)
+        touched = None if self.touched is None else np.append(self.touched, np.zeros(n - len(self.touched), bool))
+        return Hypothesis(_lengthened(self.weights, n, self.default), self.log_scale, self.default, touched)
 
     def scores(self, x: Vector) -> Vector:
         """zeta(j) = sum_i w_i x_i^j for every row j of x, from the stored weights (`log_scale` aside)."""
@@ -501,7 +516,7 @@ class Hypothesis:
         return np.array([total(weights * row) for row in fitted(x, len(weights))])
 
     def times(self, factor: float) -> Hypothesis:
-        return Hypothesis(self.weights * factor, self.log_scale, self.default * factor)
+        return Hypothesis(self.weights * factor, self.log_scale, self.default * factor, self.touched)
 
     def plus(self, other: Hypothesis) -> Hypothesis:
         """The sum of the true weights, at the larger of the two scales."""
@@ -509,7 +524,8 @@ class Hypothesis:
         scale = max(self.log_scale, other.log_scale)
         mine = self.padded(n).times(math.exp(self.log_scale - scale))
         theirs = other.padded(n).times(math.exp(other.log_scale - scale))
-        return Hypothesis(mine.weights + theirs.weights, scale, mine.default + theirs.default)
+        touched = None if mine.touched is None or theirs.touched is None else mine.touched | theirs.touched
+        return Hypothesis(mine.weights + theirs.weights, scale, mine.default + theirs.default, touched)
 
     def scaled(self, how: str) -> Hypothesis:
         """`raw`: as it is; `max`, `l1`, `l2`: divided by that norm (0 stays 0), with `log_scale` 0."""
@@ -522,8 +538,11 @@ class Hypothesis:
         }
         if how not in norms:
             raise ValueError(f"scale must be one of raw, max, l1, l2, got {how!r}")
-        norm = norms[how](self.weights)
-        return Hypothesis(self.weights / (norm or 1.0), 0.0, self.default / (norm or 1.0))
+        counted = self.weights if self.touched is None else self.weights[self.touched]
+        norm = norms[how](counted)
+        if self.touched is not None and not self.touched.any():
+            norm = abs(self.default)  # before the first update: as if of one weight
+        return Hypothesis(self.weights / (norm or 1.0), 0.0, self.default / (norm or 1.0), self.touched)
 
 
 def fitted(x: Vector, n: int) -> Vector:
@@ -597,7 +616,9 @@ class LinearMax:
             return Hypothesis(np.zeros(0), 0.0, float(self.rule_factory(0).default_weight))
         scale = float(self.rule.log_scale)
         # when every weight is below e^-700 an unseen coordinate outweighs them all anyway
-        return Hypothesis(self.rule.w.copy(), scale, self.rule.default_weight * math.exp(min(-scale, 700.0)))
+        default = self.rule.default_weight * math.exp(min(-scale, 700.0))
+        touched = None if self.rule.touched is None or not self.rule.default_weight else self.rule.touched.copy()
+        return Hypothesis(self.rule.w.copy(), scale, default, touched)
 
     def hypothesis(self) -> Vector:
         """The weights; true weights are these times exp(`log_scale`)."""

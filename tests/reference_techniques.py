@@ -124,6 +124,9 @@ class Average(_Linear):
         self.terms += 1
         if self.fade:
             term = term.times(float(self.terms))
+        empty = self.scale == "l1" and self.sum.touched is not None and not self.sum.touched.any()
+        if empty and term.touched.any():  # hypotheses before the first update have no norm, and no part in the sum
+            self.sum = self.sum.times(0.0)
         self.sum = term if self.terms == 1 else self.sum.plus(term)
         self.total += self.terms if self.fade else 1
 
@@ -759,7 +762,10 @@ class Select(_Host):
         if len(known) >= 2:
             second, first = sorted(self.scores(x)[known])[-2:]
             weights = self.base.snapshot()
-            scale = 1.0 / total(np.abs(weights.weights)) if self.multiplies else math.exp(weights.log_scale)
+            scale = math.exp(weights.log_scale)
+            if self.multiplies:
+                counted = np.abs(weights.weights if weights.touched is None else weights.weights[weights.touched])
+                scale = 1.0 / (total(counted) or weights.default)
             chance = self.b / (self.b + (first - second) * scale)
         drawn = self.uniform(self.seed, self.trials)
         doubt.smallest = min(doubt.smallest, abs(drawn - chance)) if chance < 1.0 else doubt.smallest

@@ -14,11 +14,10 @@ def test_a_rule_describes_itself() -> None:
     rule = rules.winnow(1.5, thickness=0.25, start=2.0)
     assert isinstance(rule, Rule)
     assert repr(rule) == "<rule winnow(1.5, thickness=0.25, start=2)>"
-    scalars = rule.first_scalars(4)
-    assert scalars[REACH] == 0.25 * 8.0
+    scalars = rule.first_scalars()
     assert len(scalars) == OWN
-    assert rules.perceptron(margin=0.5).first_scalars(4)[REACH] == 0.5
-    assert math.isinf(rules.alma(2, alpha=0.9).first_scalars(4)[REACH])
-    assert len(rules.alma().first_scalars(4)) == OWN + 2
+    assert rules.perceptron(margin=0.5).first_scalars()[REACH] == 0.5
+    assert math.isinf(rules.alma(2, alpha=0.9).first_scalars()[REACH])
+    assert len(rules.alma().first_scalars()) == OWN + 2
     with pytest.raises(AttributeError):
         rule.name = "other"  # type: ignore[misc]

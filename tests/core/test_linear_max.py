@@ -231,3 +231,39 @@ def test_problem_and_library_agree_on_the_layout() -> None:
 def test_the_longest_row_is_found(starts: list[int], longest: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linmax.core.linear_max.MANY_ROWS", many)
     assert longest_row(np.array(starts, np.int64)) == longest
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("each", [False, True], ids=["one", "each"])
+def test_what_a_class_never_seen_is_rated(each: bool) -> None:
+    """x^inf = c: a new label gives z = c - x^A for every sub-expert, thresholds and attributes included."""
+    rng = np.random.default_rng(2)
+    votes, attributes = rng.integers(4, size=(TRIALS, 3)), np.round(rng.random((TRIALS, 1)), 2)
+    labels, n = votes[:, 0], 3 + 4 + 4
+    unseen = np.linspace(0.0, 1.0, n) if each else np.full(n, 0.3)
+    given = {"votes": votes, "attributes": attributes, "classes": range(4)}
+    trace = run("perceptron", experts(**given, unseen=unseen if each else 0.3), labels, discover="labels")
+    plain, w, known, met = experts(**given), np.zeros(n), [], []
+    for t, label in enumerate(labels.tolist()):
+        x = plain.matrix(t)
+        order = sorted(known, key=lambda j, x=x: -round(float(x[j] @ w), 9))  # a stable sort: the first known wins ties
+        met.append(order[0] if order else None)
+        if label not in known:
+            z = unseen - x[order[0]] if order else np.zeros(n)
+            known.append(label)
+        else:
+            others = [j for j in order if j != label]
+            z = x[label] - x[others[0]] if others else np.zeros(n)
+        if z @ w <= 1e-12:
+            w = w + z
+    assert trace.predictions.tolist() == met
+    assert trace.model.weights.arrays.flat == pytest.approx(w)
+
+
+def test_bad_ratings_of_unseen_classes() -> None:
+    with pytest.raises(ValueError, match="unseen=0.2 requires classes="):
+        experts(votes=[[0, 1]], unseen=0.2)
+    with pytest.raises(ValueError, match="unseen must be from 0 to 1, as ratings are, got 2"):
+        experts(votes=[[0, 1]], classes=[0, 1], unseen=2)
+    with pytest.raises(ValueError, match="unseen must be one number or 4, one a sub-expert, got 3"):
+        experts(votes=[[0, 1]], classes=[0, 1], unseen=[0, 0, 0.5])

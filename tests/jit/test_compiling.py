@@ -107,7 +107,7 @@ import json
 import numpy as np
 from linmax.rules.perceptron import perceptron, step
 weights = np.zeros(2)
-scalars = np.array(perceptron().first_scalars(2))
+scalars = np.array(perceptron().first_scalars())
 step(weights, np.zeros((0, 2)), scalars, np.array([1]), np.array([0.5]), 0.0, np.array([1.0, 0.0]))
 print(json.dumps([weights[1], sum(step.compiled.stats.cache_hits.values()), step.compiled.stats.cache_path]))
 """

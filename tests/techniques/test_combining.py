@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from linmax import combine, experts, majority_problem, run, stack
+from linmax.core.contract import UNTOUCHED
 from linmax.jit.compiling import JIT
 
 TRIALS = 200 if JIT else 15
@@ -55,6 +56,15 @@ def test_weighted_majority(alone: list[Any], beta: float) -> None:
     assert trace.mistakes[-1] <= (math.log(4) + m * math.log(1.0 / beta)) / math.log(2.0 / (1.0 + beta))
 
 
+def unit(member: Any) -> np.ndarray:
+    """The weights, divided by their 2-norm over what updates have touched."""
+    weights, counted = member.weights.arrays.flat, member.weights.arrays.flat
+    if member.engine.runs[0].rule.marks:
+        touched = member.engine.state.memory[0, 0, : len(weights)] != UNTOUCHED
+        counted = weights[touched] if touched.any() else weights[:1]
+    return np.asarray(weights / (np.linalg.norm(counted) or 1.0))
+
+
 @pytest.mark.small
 def test_weighted_scores(alone: list[Any]) -> None:
     """exp(-eta (M_i - M_min)) times the scores over their size so far, eta = sqrt(2 ln v / (M_min + 1))."""
@@ -63,7 +73,7 @@ def test_weighted_scores(alone: list[Any]) -> None:
     squares, mistakes = np.zeros(4), np.zeros(4)
     for t in range(TRIALS):
         one, label = INSTANCES[t : t + 1], DATA.labels[t : t + 1]
-        units = [member.weights.arrays.flat / (np.linalg.norm(member.weights.arrays.flat) or 1.0) for member in members]
+        units = [unit(member) for member in members]
         scores = np.array([INSTANCES.matrix(t) @ unit for unit in units])
         spreads = scores.var(axis=1)
         eta = math.sqrt(2.0 * math.log(4) / (mistakes.min() + 1))
@@ -98,8 +108,7 @@ def test_a_stack_by_hand() -> None:
     for t in range(TRIALS):
         one = INSTANCES[t : t + 1]
         for i, member in enumerate(members):
-            flat = member.weights.arrays.flat
-            scores = INSTANCES.matrix(t) @ (flat / (np.linalg.norm(flat) or 1.0))
+            scores = INSTANCES.matrix(t) @ unit(member)
             centred = scores - scores.mean()
             squares[i] += (centred**2).mean()
             root = math.sqrt(squares[i] / (t + 1)) or 1.0

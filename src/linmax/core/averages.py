@@ -10,7 +10,9 @@ to its backlog and leaves S as it was. g is the common factor of the stored weig
 magnitude (max) or over the sum of their magnitudes (l1). A raw S is kept at the scale exp(ANCHOR), which rises with
 that of the weights.
 
-A coordinate that appears later has had the weight START all along, and the backlog UNSEEN.
+A coordinate that appears later has had the weight START all along, and the backlog UNSEEN. Norms are taken over the
+coordinates that took part in an update: ``marks`` is the memory of a rule whose weights do not start at 0, UNTOUCHED
+where none did, and empty for other rules, whose untouched weights are 0 anyway.
 
 Three more numbers give the 2-norm of S at any time: SQUARE = w.w, CROSS = S.w and BACK = S.S, the last two without the
 IDLE trials: ||S + d w||^2 = BACK + d (2 CROSS + d SQUARE), d = IDLE g.
@@ -23,7 +25,7 @@ import math
 import numpy as np
 from numba import float64, int64
 
-from linmax.core.contract import GAUGE, L1, MASS, MAX, RAW, SHIFT, Vector
+from linmax.core.contract import GAUGE, L1, MASS, MAX, RAW, SHIFT, UNTOUCHED, Vector
 from linmax.jit.compiling import kernel
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "squared_norm",
     "term",
     "unit_of",
+    "untouched_sum",
 ]
 
 WEIGHT, SQUARE, CROSS, BACK, HIGHEST, NORM, IDLE, START, UNSEEN, ANCHOR, FADE, AGE = range(12)
@@ -56,7 +59,8 @@ def term(kind: int, scalars: np.ndarray, means: np.ndarray) -> float:
     if kind == RAW:
         log = scalars[SHIFT] + scalars[GAUGE] - means[ANCHOR]
         return math.exp(log) if log != 0.0 else 1.0
-    return 1.0 / means[NORM] if means[NORM] > 0.0 else 0.0
+    norm = means[NORM] if means[NORM] > 0.0 else abs(means[START])  # before the first update: as if of one weight
+    return 1.0 / norm if norm > 0.0 else 0.0
 
 
 @kernel(float64(int64, Vector, Vector))
@@ -66,16 +70,20 @@ def multiple(kind: int, scalars: np.ndarray, means: np.ndarray) -> float:
 
 
 @kernel()
-def sums(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
-    """Take SQUARE, CROSS, BACK and NORM afresh: O(n)."""
+def sums(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray, marks: np.ndarray) -> None:
+    """Compute SQUARE, CROSS, BACK and NORM again: O(n)."""
     square, cross, back, norm = 0.0, 0.0, 0.0, 0.0
     for i in range(weights.size):
+        if marks.size and marks[i] == UNTOUCHED:
+            continue
         square += weights[i] * weights[i]
         if kind == MAX:
             norm = max(norm, abs(weights[i]))
         elif kind == L1:
             norm += abs(weights[i])
     for i in range(backlog.size):
+        if marks.size and marks[i] == UNTOUCHED:
+            continue
         so_far = means[WEIGHT] * weights[i] - backlog[i]
         cross += so_far * weights[i]
         back += so_far * so_far
@@ -83,12 +91,12 @@ def sums(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray)
 
 
 @kernel()
-def begin(kind: int, scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
+def begin(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray, marks: np.ndarray) -> None:
     """The sum before the first trial: its one term is the hypothesis that will meet it."""
     means[WEIGHT] = 0.0
     means[IDLE] = 1.0 if kind else 0.0
     means[AGE] = 1.0
-    sums(kind, weights, backlog, means)
+    sums(kind, weights, backlog, means, marks)
 
 
 @kernel()
@@ -99,14 +107,24 @@ def squared_norm(added: float, square: float, cross: float, back: float) -> floa
 
 
 @kernel()
-def square_of_sum(added: float, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> float:
+def square_of_sum(
+    added: float, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray, marks: np.ndarray
+) -> float:
     """||S||^2 where ``added`` is what IDLE trials add to WEIGHT: from the kept sums, or in O(n) where they cancel."""
     square = squared_norm(added, means[SQUARE], means[CROSS], means[BACK])
     if square < 0.0:
         square = 0.0
         for i in range(weights.size):
+            if marks.size and marks[i] == UNTOUCHED:
+                continue
             square += ((means[WEIGHT] + added) * weights[i] - backlog[i]) ** 2
     return square
+
+
+@kernel()
+def untouched_sum(multiple: float, means: np.ndarray) -> float:
+    """|S| of a coordinate that no update has touched: what S is divided by before the first update."""
+    return abs(multiple * means[START] - means[UNSEEN])
 
 
 @kernel()
@@ -116,7 +134,7 @@ def unit_of(tracked: int, spread: int, scalars: np.ndarray, means: np.ndarray) -
     A rule that keeps logarithms may rescale its weights at any update, and its MASS with them.
     """
     if tracked:
-        return math.sqrt(means[SQUARE]) if means[SQUARE] > 0.0 else 1.0
+        return math.sqrt(means[SQUARE]) if means[SQUARE] > 0.0 else abs(means[START]) or 1.0
     return scalars[MASS] if spread != 0 and scalars[MASS] > 0.0 else 1.0
 
 
@@ -138,13 +156,13 @@ def settle(g: float, means: np.ndarray) -> bool:
 
 
 @kernel()
-def rebase(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
+def rebase(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray, marks: np.ndarray) -> None:
     """Write S with WEIGHT = 0: O(n), rare, and exact to rounding. IDLE must be 0 (see `settle`)."""
     for i in range(backlog.size):
         backlog[i] -= means[WEIGHT] * weights[i]
     means[UNSEEN] -= means[WEIGHT] * means[START]
     means[WEIGHT] = 0.0
-    sums(kind, weights, backlog, means)
+    sums(kind, weights, backlog, means, marks)
 
 
 @kernel()
@@ -164,6 +182,7 @@ def note(
     index: np.ndarray,
     before: np.ndarray,
     afresh: bool,
+    marks: np.ndarray,
 ) -> None:
     """The weights at ``index`` have changed from ``before``; ``afresh`` is what `settle` returned."""
     fell, norm = afresh, means[NORM]
@@ -175,7 +194,7 @@ def note(
     g = term(kind, scalars, means) if kind == RAW else (1.0 / norm if norm > 0.0 else 0.0)
     if kind and means[WEIGHT] > LONG * g * means[AGE]:  # the new weights times WEIGHT would drown S
         exchange(weights, index, before)
-        rebase(kind, weights, backlog, means)
+        rebase(kind, weights, backlog, means, marks)
         exchange(weights, index, before)
     weight, square, cross = means[WEIGHT], means[SQUARE], means[CROSS]
     for j in range(index.size):
@@ -188,38 +207,44 @@ def note(
     means[SQUARE], means[CROSS], means[NORM] = square, cross, norm
     means[HIGHEST] = max(means[HIGHEST], square)
     if fell or not square > CANCELLED * means[HIGHEST]:  # the largest shrank, or little but rounding is left
-        sums(kind, weights, backlog, means)
+        sums(kind, weights, backlog, means, marks)
 
 
 @kernel()
-def note_square(grown: float, kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
+def note_square(
+    grown: float, kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray, marks: np.ndarray
+) -> None:
     """`note` where no average is kept: the weights' squares have grown by this much."""
     means[SQUARE] += grown
     means[HIGHEST] = max(means[HIGHEST], means[SQUARE])
     if not means[SQUARE] > CANCELLED * means[HIGHEST]:
-        sums(kind, weights, backlog, means)
+        sums(kind, weights, backlog, means, marks)
 
 
 @kernel()
-def rescaled(kind: int, factor: float, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
+def rescaled(
+    kind: int, factor: float, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray, marks: np.ndarray
+) -> None:
     """The stored weights have all been multiplied by ``factor``; WEIGHT must be 0 (see `rebase`)."""
     means[START] *= factor
-    sums(kind, weights, backlog, means)
+    sums(kind, weights, backlog, means, marks)
 
 
 @kernel()
-def raise_anchor(scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray) -> None:
+def raise_anchor(
+    scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray, marks: np.ndarray
+) -> None:
     """Bring a raw S to the scale of the weights, where it is far below: O(n), rare. IDLE must be 0."""
     scale = scalars[SHIFT] + scalars[GAUGE]
     if scale <= means[ANCHOR] + LARGEST_G:
         return
-    rebase(RAW, weights, backlog, means)
+    rebase(RAW, weights, backlog, means, marks)
     factor = math.exp(means[ANCHOR] - scale)
     for i in range(backlog.size):
         backlog[i] *= factor
     means[UNSEEN] *= factor
     means[ANCHOR] = scale
-    sums(RAW, weights, backlog, means)
+    sums(RAW, weights, backlog, means, marks)
 
 
 @kernel()
@@ -238,11 +263,17 @@ def advance(kind: int, trials: int, means: np.ndarray) -> None:
 
 @kernel()
 def join(
-    kind: int, count: int, scalars: np.ndarray, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray
+    kind: int,
+    count: int,
+    scalars: np.ndarray,
+    weights: np.ndarray,
+    backlog: np.ndarray,
+    means: np.ndarray,
+    marks: np.ndarray,
 ) -> None:
-    """``count`` coordinates appear with the weight START and the backlog UNSEEN; terms so far keep their g."""
+    """``count`` coordinates begin to count, with the weight START and the backlog UNSEEN; terms so far keep their g."""
     if settle(term(kind, scalars, means) if means[IDLE] > 0.0 else 0.0, means):
-        sums(kind, weights, backlog, means)
+        sums(kind, weights, backlog, means, marks)
         return
     start = means[START]
     so_far = means[WEIGHT] * start - means[UNSEEN]

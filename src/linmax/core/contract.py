@@ -47,6 +47,7 @@ __all__ = [
     "SPREAD",
     "STEP",
     "TOP",
+    "UNTOUCHED",
     "WEIGHT",
     "Part",
     "Played",
@@ -67,6 +68,7 @@ TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does n
 WEIGHT = 6  # how much the trial at hand counts; 1 but for trials with weights
 OWN = 7
 
+UNTOUCHED = 1e-300  # memory of a coordinate that took part in no update; adding a step to it gives the step
 HUGE = 1e100  # a stored weight beyond this is rescaled (or refused, when its rule has no log form)
 
 Vector = float64[::1]
@@ -135,14 +137,21 @@ class Rule:
         ``params`` as the step receives them.
     start
         Weight of a coordinate never seen, w_inf (Mesterharm 2001, section 6.1).
+    first
+        Weights of the first coordinates before the first trial, where these differ; in the order of the flat weights.
+    remember
+        Where ``memory`` follows from the weights: ``remember(rule, weights) -> (first row of memory, parts of MASS)``.
     slots
         First value of each per-coordinate array of ``memory``.
     scalars
         First values of the rule's own scalars, ``scalars[OWN:]``.
     reach
         The step does nothing while ``margin > reach``; infinity when it must see every trial.
-    mass, thickness
-        What a fresh coordinate adds to the sum MASS; with a thickness the first reach is thickness * MASS.
+    thickness
+        Of a separator relative to the sum MASS; its step is called on every trial before the first update.
+    marks
+        Whether memory[0] of coordinates that took part in no update is UNTOUCHED; norms and MASS leave these out, so
+        that sub-experts that never vote change nothing.
     spread
         For rules whose weights may outgrow a float: ``spread(memory, scalars, i, params) -> (factor, log)`` with
         weight ``factor * exp(log)`` (before GAUGE); lets the loop rescale without losing anything.
@@ -177,11 +186,13 @@ class Rule:
     step: Any
     values: tuple[float, ...] = ()
     start: float = 0.0
+    first: tuple[float, ...] = ()
+    remember: Callable[[Rule, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
     slots: tuple[float, ...] = ()
     scalars: tuple[float, ...] = ()
     reach: float = 0.0
-    mass: float = 0.0
     thickness: float = 0.0
+    marks: bool = False
     spread: Any = None
     everywhere: bool = False
     gain: bool = False
@@ -226,11 +237,25 @@ class Rule:
     def __hash__(self) -> int:
         return hash((str(self), self.values))
 
-    def first_scalars(self, coordinates: int) -> list[float]:
-        """The scalars of a member that has seen nothing, over this many coordinates."""
-        total = self.mass * coordinates
-        reach = self.thickness * total if self.thickness else self.reach
-        return [0.0, 0.0, reach, total, total, math.nan, 1.0, *self.scalars]
+    def first_scalars(self) -> list[float]:
+        """Return the scalars of a member that has seen nothing."""
+        return [0.0, 0.0, math.inf if self.thickness else self.reach, 0.0, 0.0, math.nan, 1.0, *self.scalars]
+
+    def place_first(self, weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, places: np.ndarray) -> None:
+        """Write the weights `first`, before the first trial, to the coordinates at ``places``, as many as there are."""
+        count = len(self.first)
+        if count > len(places):
+            raise ValueError(
+                f"start has {count} weights, but there are {len(places)} coordinates before the first trial (voters "
+                "and raters, then thresholds and attributes by class); pass at most as many"
+            )
+        weights[places[:count]] = self.first
+        if self.remember is None or not count:
+            return
+        memory[0, places[:count]], masses = self.remember(self, weights[places[:count]])
+        scalars[MASS] = scalars[PEAK] = float(masses.sum())
+        if self.thickness:
+            scalars[REACH] = self.thickness * scalars[MASS]
 
     def fill(self, memory: np.ndarray, places: np.ndarray) -> None:
         """Write into a member's memory what coordinates that have seen nothing remember."""

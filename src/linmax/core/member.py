@@ -15,6 +15,7 @@ from linmax.core import averages
 from linmax.core.contract import (
     ALL,
     HUGE,
+    L1,
     LARGEST,
     MASS,
     ON_TIES,
@@ -23,6 +24,7 @@ from linmax.core.contract import (
     REACH,
     SHIFT,
     TOP,
+    UNTOUCHED,
     VIOLATED,
     WEIGHT,
     Indices,
@@ -86,6 +88,7 @@ class RunningRule(Struct):
     first: int = int64  # the trial that the search found: the class predicted, the rival and the lead over it
     rival: int = int64
     margin: float = float64
+    fresh: int = int64  # coordinates that the update is the first to touch
     g: float = float64  # the weight of its hypothesis in the average
     total: float = float64  # of the weights in `tables`; below 0 when these must be filled
     recycling: np.ndarray = Indices  # see `linmax.techniques.recycling`
@@ -93,6 +96,7 @@ class RunningRule(Struct):
     shape: np.ndarray = Indices  # that of the state
     weights: np.ndarray = Vector
     memory: np.ndarray = Matrix
+    marks: np.ndarray = Vector  # the first row of memory, of a rule that marks untouched coordinates; or none
     scalars: np.ndarray = Vector
     backlog: np.ndarray = Vector
     sums: np.ndarray = Vector
@@ -262,7 +266,7 @@ def rescore(m: RunningRule, t: int, _: int) -> int:
 def rescale(m: RunningRule, _begin: int, _end: int) -> int:
     """Move SHIFT so that the largest stored weight becomes 1. Rare: they must first grow or shrink by 100 decades."""
     weights, memory, scalars = m.weights, m.memory, m.scalars
-    averages.rebase(m.kind, weights, m.backlog, m.sums)
+    averages.rebase(m.kind, weights, m.backlog, m.sums, m.marks)
     largest = -np.inf
     for i in range(weights.size):
         factor, log = call_spread(m.spread, memory, scalars, i, m.params)
@@ -280,9 +284,9 @@ def rescale(m: RunningRule, _begin: int, _end: int) -> int:
         factor, log = call_spread(m.spread, memory, scalars, i, m.params)
         if factor == factor:  # nan: the coordinate does not exist
             weights[i] = factor * math.exp(log - largest) if factor != 0.0 else 0.0
-    averages.rescaled(m.kind, shrink, weights, m.backlog, m.sums)
+    averages.rescaled(m.kind, shrink, weights, m.backlog, m.sums, m.marks)
     if m.kind == RAW:
-        averages.raise_anchor(scalars, weights, m.backlog, m.sums)
+        averages.raise_anchor(scalars, weights, m.backlog, m.sums, m.marks)
     return 0
 
 
@@ -292,10 +296,15 @@ def rescale(m: RunningRule, _begin: int, _end: int) -> int:
 @kernel(ACT)
 def note_update(m: RunningRule, count: int, _: int) -> int:
     """Keep averages and norms: the weights at ``index`` have changed from those ``before``."""
-    afresh = averages.settle(m.g, m.sums)
-    averages.note(m.kind, m.scalars, m.weights, m.backlog, m.sums, m.index[:count], m.before, afresh)
-    if m.kind == RAW:
-        averages.raise_anchor(m.scalars, m.weights, m.backlog, m.sums)
+    kind, scalars, weights, backlog, sums, marks = m.kind, m.scalars, m.weights, m.backlog, m.sums, m.marks
+    if kind == L1 and m.fresh and sums[averages.NORM] == 0.0:
+        m.g = 0.0  # hypotheses before the first update have no norm to be divided by, and no part in the sum
+    afresh = averages.settle(m.g, sums)
+    if m.fresh:
+        averages.join(kind, m.fresh, scalars, weights, backlog, sums, marks)
+    averages.note(kind, scalars, weights, backlog, sums, m.index[:count], m.before, afresh, marks)
+    if kind == RAW:
+        averages.raise_anchor(scalars, weights, backlog, sums, marks)
     return 0
 
 
@@ -310,13 +319,13 @@ def present_everywhere(m: RunningRule, count: int, _: int) -> int:
         z[m.index[place]] = m.z[place]
     shift = scalars[SHIFT]
     averages.settle(averages.term(m.kind, scalars, sums) if sums[averages.IDLE] > 0.0 else 0.0, sums)
-    averages.rebase(m.kind, weights, m.backlog, sums)
+    averages.rebase(m.kind, weights, m.backlog, sums, m.marks)
     m.total = -1.0
     if not call_step(m.step, weights, m.memory, scalars, index, z, m.margin, m.params):
         return UNCHANGED
-    averages.rescaled(m.kind, math.exp(shift - scalars[SHIFT]), weights, m.backlog, sums)
+    averages.rescaled(m.kind, math.exp(shift - scalars[SHIFT]), weights, m.backlog, sums, m.marks)
     if m.kind == RAW:
-        averages.raise_anchor(scalars, weights, m.backlog, sums)
+        averages.raise_anchor(scalars, weights, m.backlog, sums, m.marks)
     return CHANGED if sums[averages.SQUARE] < HUGE * HUGE else FAILED
 
 
@@ -330,6 +339,15 @@ def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> floa
         size = abs(weights[index[j]])
         largest = max(largest, size if size == size else np.inf)
     return largest
+
+
+@kernel()
+def untouched(marks: np.ndarray, index: np.ndarray, z: np.ndarray) -> int:
+    """Return how many of the coordinates that z will change no update has touched so far."""
+    count = 0
+    for place in range(index.size):
+        count += marks[index[place]] == UNTOUCHED and z[place] != 0.0
+    return count
 
 
 @kernel(hot=True)
@@ -347,6 +365,8 @@ def present(m: RunningRule, count: int) -> int:
         m.g = averages.term(m.kind, scalars, sums) if sums[averages.IDLE] > 0.0 else 0.0
         for place in range(count):
             before[place] = weights[index[place]]
+        if m.marks.size:
+            m.fresh = untouched(m.marks, index, m.z)
     if not call_step(m.step, weights, m.memory, scalars, index, m.z[:count], m.margin, m.params):
         return UNCHANGED
     m.total = -1.0

@@ -198,7 +198,7 @@ def present_rows(m: RunningRule, t: int, label: int) -> int:
     if not abs(grown) < HUGE * HUGE:
         return FAILED
     if m.tracked:
-        averages.note_square(grown, m.kind, weights, m.backlog, m.sums)
+        averages.note_square(grown, m.kind, weights, m.backlog, m.sums, m.marks)
     return steps
 
 

@@ -183,6 +183,7 @@ def experts(
     vocabulary: Mapping[Any, int] | None = None,
     by: Any = None,
     sides: Sequence[Any] | None = None,
+    unseen: float | Sequence[float] = 0.0,
 ) -> Experts:
     """Combine votes, scores and attributes into instances; any mix of the three is a hybrid problem.
 
@@ -219,10 +220,16 @@ def experts(
         a softmax its prior is 44 times as firm). A missing value has no copies.
     sides
         Values for which there are copies already, from ``.sides`` of earlier instances; new ones come after them.
+    unseen
+        x^inf: what every sub-expert rates a class that no label has named so far, in ``run(..., discover="labels")``;
+        one number, or one for each sub-expert in the order of the flat weights. Other than 0 it makes every
+        sub-expert a rater with ratings for all classes, lower by this much (which changes nothing between known
+        classes): for small problems, with ``classes``.
 
     References
     ----------
-    Mesterharm (2001), Rutgers dcs-tr-460, sections 2.1 (sub-experts), 4.2 (negated copies), 5 (attributes, splits).
+    Mesterharm (2001), Rutgers dcs-tr-460, sections 2.1 (sub-experts), 4.2 (negated copies), 5 (attributes, splits), 6.2
+    (new classes).
 
     Returns
     -------
@@ -277,7 +284,7 @@ def experts(
     attribute_names = attribute_names + extra_names[1]
     if extra_csr is not None:
         csr = extra_csr if csr is None else sparse.csr_array(sparse.hstack([csr, extra_csr], format="csr"))
-    return Experts(
+    found = Experts(
         np.ascontiguousarray(codes, np.int32),
         signs,
         np.ascontiguousarray(ratings),
@@ -292,6 +299,20 @@ def experts(
         vocabulary,
         values,
     )
+    return found if np.array_equal(unseen, 0.0) else _rated(found, unseen)
+
+
+def _rated(instances: Experts, unseen: float | Sequence[float]) -> Experts:
+    """Return the instances with every sub-expert as a rater, lower by what it rates a class never seen."""
+    if not instances.fixed:
+        raise ValueError(f"unseen={unseen!r} requires classes=, all classes that may come, known or not")
+    ratings = np.array([instances.matrix(t).T for t in range(len(instances))])
+    lower = np.asarray(unseen, float).reshape(-1, 1)
+    if lower.size not in (1, ratings.shape[1]):
+        raise ValueError(f"unseen must be one number or {ratings.shape[1]}, one a sub-expert, got {lower.size}")
+    if ratings.size and not (ratings.min() <= lower.min() and lower.max() <= ratings.max()):
+        raise ValueError(f"unseen must be from {ratings.min():g} to {ratings.max():g}, as ratings are, got {unseen!r}")
+    return experts(scores=ratings - lower, classes=instances.names, thresholds=False)
 
 
 def experts_of(

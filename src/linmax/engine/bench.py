@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Bench", "Room", "new_member"]
 
 NO_CODES, NO_RATINGS, NO_TABLES = np.zeros(0, np.int8), np.zeros(0, np.float32), np.zeros(0, np.float32)
-NO_LABELS = np.zeros(0, np.int32)
+NO_MARKS, NO_LABELS = np.zeros(0), np.zeros(0, np.int32)
 
 
 @lru_cache(maxsize=256)
@@ -93,6 +93,7 @@ def new_member(
         rivals=RIVALS[rule.rivals], total=-1.0, recycling=np.array(run.recycling, np.int64),
         params=_numbers(rule.values), shape=state.shape, weights=state.weights[number],
         memory=state.memory[number], scalars=state.scalars[number],
+        marks=state.memory[number, 0] if rule.marks else NO_MARKS,
         backlog=state.backlog[number] if run.averaging else state.backlog[number, :0], sums=state.means[number],
         counts=state.counts[number], uses=NO_LABELS, trials=trials, played=played, tables=NO_TABLES,
     )  # fmt: skip

@@ -34,14 +34,18 @@ def first_state(engine: Engine, rows: int) -> State:
             row[:experts] = value
             row[experts:].reshape(rows, stride)[absent : layout.rows, :k] = value
 
-    scalars = np.zeros((count, max((len(run.rule.first_scalars(0)) for run in runs), default=0)))
+    scalars = np.zeros((count, max((len(run.rule.first_scalars()) for run in runs), default=0)))
     for member, run in enumerate(runs):
         fill(weights[member], run.rule.start)
         for slot, value in enumerate(run.rule.slots):
             fill(memory[member, slot], value)
         memory[member, len(run.rule.slots) :] = np.nan
-        first = run.rule.first_scalars(experts + (layout.rows - absent) * k)
+        first = run.rule.first_scalars()
         scalars[member, : len(first)] = first
+        if run.rule.first:
+            attributes = experts + np.arange(rows * stride).reshape(rows, stride)[absent : layout.rows, :k]
+            places = np.concatenate([np.arange(experts), attributes.ravel()])
+            run.rule.place_first(weights[member], memory[member], scalars[member], places)
     known = 0 if settings.discover else k
     shape = np.array([experts, stride, known, settings.largest, settings.update_on_tie], np.int64)
     return State(

@@ -15,7 +15,7 @@ import numpy as np
 from linmax.core.contract import EXPERTS, STRIDE
 from linmax.data.arrays import Layout, widen
 from linmax.engine.coordinates import aligned, appearing, coordinates, stride_for
-from linmax.engine.loop import FIRST_MASS, FIRST_SLOT, FIRST_START, FIRST_THICKNESS, appear
+from linmax.engine.loop import FIRST_SLOT, FIRST_START, appear
 from linmax.techniques.node import Run
 
 if TYPE_CHECKING:
@@ -118,6 +118,6 @@ def first_values(runs: Sequence[Run]) -> np.ndarray:
     """The first values of a new coordinate under each rule (see `linmax.engine.loop.appear`)."""
     table = np.full((len(runs), FIRST_SLOT + max((len(run.rule.slots) for run in runs), default=0)), np.nan)
     for row, run in zip(table, runs, strict=True):
-        row[[FIRST_START, FIRST_MASS, FIRST_THICKNESS]] = run.rule.start, run.rule.mass, run.rule.thickness
+        row[FIRST_START] = run.rule.start
         row[FIRST_SLOT : FIRST_SLOT + len(run.rule.slots)] = run.rule.slots
     return table

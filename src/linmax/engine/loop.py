@@ -15,9 +15,6 @@ from linmax.core import averages
 from linmax.core.contract import (
     GAUGE,
     LEFT,
-    MASS,
-    PEAK,
-    REACH,
     SHIFT,
     TRIALS,
     UPDATES,
@@ -58,7 +55,8 @@ def predict_average(m: RunningRule, begin: int, end: int) -> int:
             spare[c] = factor * scores[c] - spare[c]
         predictions[row, t] = top_two(spare, trials.known[t], m.shape)[0]
         if t >= origin and tables.shape[1]:
-            norm = math.sqrt(averages.square_of_sum(added, m.weights, m.backlog, sums))
+            norm = math.sqrt(averages.square_of_sum(added, m.weights, m.backlog, sums, m.marks))
+            norm = norm if norm > 0.0 else averages.untouched_sum(factor, sums)
             for c in range(tables.shape[2]):
                 tables[row, t - origin, c] = spare[c] / norm if norm > 0.0 else spare[c]
     return 0
@@ -189,7 +187,7 @@ def rate(m: RunningRule, weights: np.ndarray, predictions: np.ndarray, table: np
             table[t, c] = scores[c]
 
 
-FIRST_START, FIRST_MASS, FIRST_THICKNESS, FIRST_SLOT = range(4)  # of what a rule gives a coordinate
+FIRST_START, FIRST_SLOT = range(2)  # of what a rule gives a coordinate
 
 
 @kernel(types.void(RunningRule.numba_type, Vector, Indices))
@@ -207,18 +205,13 @@ def appear(m: RunningRule, first: np.ndarray, fresh: np.ndarray) -> None:
             if value == value:  # nan: the rule has fewer slots
                 memory[slot, fresh[j]] = value
     if m.counts[TRIALS] == 0:  # what is there at the first trial has been there before it
-        averages.begin(m.kind, scalars, weights, backlog, sums)
-    else:
-        averages.join(m.kind, fresh.size, scalars, weights, backlog, sums)
-    added = first[FIRST_MASS] * fresh.size * unit
-    scalars[MASS] += added
-    scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
-    if first[FIRST_THICKNESS] != 0.0:
-        scalars[REACH] += first[FIRST_THICKNESS] * added
+        averages.begin(m.kind, weights, backlog, sums, m.marks)
+    elif m.marks.size == 0:  # otherwise they count when an update touches them
+        averages.join(m.kind, fresh.size, scalars, weights, backlog, sums, m.marks)
 
 
 @kernel(ACT)
 def start_means(m: RunningRule, _begin: int, _end: int) -> int:
     """Start the averages before the first trial."""
-    averages.begin(m.kind, m.scalars, m.weights, m.backlog, m.sums)
+    averages.begin(m.kind, m.weights, m.backlog, m.sums, m.marks)
     return 0

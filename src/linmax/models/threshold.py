@@ -21,9 +21,7 @@ from scipy import sparse
 from linmax.core.averages import NUMBERS
 from linmax.core.contract import (
     GAUGE,
-    MASS,
     OWN,
-    PEAK,
     REACH,
     SHIFT,
     TRIALS,
@@ -276,7 +274,8 @@ class LinearThreshold:
             rule.fill(memory[0], np.arange(not self.constant, count))
             if not self.constant:  # coordinate 0 does not exist
                 weights[0, 0] = 0.0
-            scalars = np.array([rule.first_scalars(count - (not self.constant))])
+            scalars = np.array([rule.first_scalars()])
+            rule.place_first(weights[0], memory[0], scalars[0], np.arange(not self.constant, count))
             counts, shape = np.zeros((1, 5), np.int64), np.zeros(5, np.int64)
             self._state = State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, NUMBERS)), counts, shape)
         elif self._layout is not None and instances.layout.sparse > self._layout.sparse:
@@ -292,10 +291,6 @@ class LinearThreshold:
         memory = np.full((1, len(rule.slots), size), np.nan)
         memory[:, : state.memory.shape[1], :before] = state.memory
         rule.fill(memory[0], np.arange(before, size))
-        scalars[0, MASS] += rule.mass * more * unit
-        scalars[0, PEAK] = max(scalars[0, PEAK], scalars[0, MASS])
-        if rule.thickness:
-            scalars[0, REACH] = rule.thickness * scalars[0, MASS]
         weights = np.concatenate([state.weights, np.full((1, more), rule.start * unit)], axis=1)
         return state._replace(weights=weights, memory=memory, scalars=scalars)
 

@@ -139,7 +139,7 @@ class _Bench:
         self.weights = np.full(self.n, subject.start)
         self.memory = np.full((len(subject.slots), self.n), np.nan)
         subject.fill(self.memory, np.arange(self.n))
-        self.scalars = np.array(subject.first_scalars(self.n))
+        self.scalars = np.array(subject.first_scalars())
         self.params = np.array(subject.values, float)
 
     def copy(self) -> _Bench:

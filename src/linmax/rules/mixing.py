@@ -24,10 +24,18 @@ from collections.abc import Sequence
 import numpy as np
 from numba import int64, types
 
-from linmax.core.contract import OWN, SHIFT, SPREAD, Matrix, Mixture, Part, Rule, Vector, call_spread
+from linmax.core.contract import OWN, SHIFT, SPREAD, UNTOUCHED, Matrix, Mixture, Part, Rule, Vector, call_spread
 from linmax.jit.compiling import address_of, kernel
 
-__all__ = ["MULTIPLICATIVE", "average", "mix_memory", "mix_weights", "mixture_of", "weights_of_memory"]
+__all__ = [
+    "MULTIPLICATIVE",
+    "average",
+    "keep_untouched",
+    "mix_memory",
+    "mix_weights",
+    "mixture_of",
+    "weights_of_memory",
+]
 
 MULTIPLICATIVE = ("log", "plain")
 CLOSE = 100.0  # weights whose largest logarithm is within this are kept as they are
@@ -70,9 +78,15 @@ def mix_weights(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bo
 
 
 def mix_memory(parts: Sequence[Part], shares: np.ndarray, target: Part) -> None:
-    """Mix the sums of steps, and counts."""
+    """Mix the sums of steps, and counts; what no part has touched stays untouched."""
     target.memory[:] = average([part.memory for part in parts], shares)
+    keep_untouched(parts, target)
     target.scalars[OWN:] = average([part.scalars[OWN:] for part in parts], shares)
+
+
+def keep_untouched(parts: Sequence[Part], target: Part) -> None:
+    """Mark coordinates that no part has touched (see `Rule.marks`)."""
+    target.memory[np.all([part.memory == UNTOUCHED for part in parts], axis=0)] = UNTOUCHED
 
 
 def weights_of_memory(rule: Rule, target: Part) -> None:

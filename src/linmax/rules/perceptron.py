@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from linmax.core.contract import HUGE, STEP, TOP, Rule
 from linmax.jit.compiling import kernel
+from linmax.rules.first_weights import NO_BOUND, first_weights
 from linmax.rules.mixing import mix_weights
 from linmax.theory.bounding import AdditiveBound, bounds
 from linmax.theory.rows import Rows
@@ -54,15 +56,18 @@ def perceptron_bound(rows: Rows, threshold: float = 0.0) -> AdditiveBound:
     return AdditiveBound(rows, 2.0, math.sqrt(radius**2 + 2.0 * threshold), value)
 
 
-def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
+def perceptron(rate: float = 1.0, margin: float = 0.0, start: float | Sequence[float] = 0.0) -> Rule:
     """The Perceptron: if w.z <= margin, then w <- w + rate z.
 
     Parameters
     ----------
     rate
-        Size of a step. Without a margin it changes no prediction, since the weights start at 0.
+        Size of a step. Without a margin it changes no prediction where the weights start at 0.
     margin
         Thickness of the separator: also update when the right class leads by at most this much.
+    start
+        First weights: one number for all, or a vector for the first coordinates (voters and raters, then thresholds and
+        attributes by class); further ones start at 0.
 
     Notes
     -----
@@ -82,14 +87,17 @@ def perceptron(rate: float = 1.0, margin: float = 0.0) -> Rule:
     """
     positive("rate", rate, 1.0)
     at_least("margin", margin, 0.0)
+    shown, weight, first = first_weights(start, 0.0)
     return Rule(
         "perceptron",
-        {"rate": float(rate), "margin": float(margin)},
+        {"rate": float(rate), "margin": float(margin), "start": shown},
         step,
         values=(float(rate), float(margin)),
+        start=weight,
+        first=first,
         reach=float(margin),
         only_sign=True,
         mix=mix_weights,
-        bound=bound,
-        defaults={"rate": 1.0, "margin": 0.0},
+        bound=NO_BOUND if shown else bound,
+        defaults={"rate": 1.0, "margin": 0.0, "start": 0.0},
     )

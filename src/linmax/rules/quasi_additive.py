@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numba import float64, types
 
-from linmax.core.contract import LINK, STEP, Part, Rule, Vector, as_number, call_link
+from linmax.core.contract import LINK, STEP, UNTOUCHED, Part, Rule, Vector, as_number, call_link
 from linmax.jit.compiling import address_of, kernel
 from linmax.rules.custom import CustomFunction, RuleWithCode
-from linmax.rules.mixing import average, mix_memory
+from linmax.rules.mixing import average, keep_untouched, mix_memory
 from linmax.rules.perceptron import perceptron_bound
 from linmax.theory.bounding import Bound, MultiplicativeBound, bounds
 from linmax.theory.rows import Rows
@@ -70,6 +70,7 @@ def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, targ
     if plain and link in ("exp", "sinh"):
         weights = average([part.weights for part in parts], shares)
         target.memory[0] = np.log(weights) if link == "exp" else np.arcsinh(weights)
+        keep_untouched(parts, target)
     else:
         mix_memory(parts, shares, target)
     apply_link(rule.values[1], target.memory[0], target.weights)
@@ -139,7 +140,8 @@ def quasi_additive(link: str | Callable[[float], float] | CustomFunction, rate: 
         step,
         values=(rate, as_number(address_of(function, LINK))),
         start=start,
-        slots=(0.0,),
+        slots=(UNTOUCHED if start else 0.0,),
+        marks=start != 0.0,
         mix=mix,
         bound=bound if code is None else f"none is known for this link; known for {', '.join(LINKS)}",
         defaults={"rate": 1.0},

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, Part, Rule
+from linmax.core.contract import MASS, PEAK, REACH, SHIFT, SPREAD, STEP, UNTOUCHED, Part, Rule
 from linmax.jit.compiling import kernel
-from linmax.rules.mixing import mix_memory, weights_of_memory
+from linmax.rules.first_weights import NO_BOUND, first_weights
+from linmax.rules.mixing import keep_untouched, mix_memory, weights_of_memory
 from linmax.rules.threshold_winnow import threshold_step
 from linmax.theory.bounding import MultiplicativeBound
 from linmax.theory.rows import Rows
@@ -57,13 +58,15 @@ def weight_at(s: float, shift: float, params: np.ndarray) -> float:
 
 
 @kernel()
-def settle(weights: np.ndarray, scalars: np.ndarray, mass: float, thickness: float) -> None:
-    """The sum of the weights after a step, and the reach that follows from it."""
+def settle(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, mass: float, thickness: float) -> None:
+    """Store the sum of the weights that updates have touched, and the reach that follows from it."""
     scalars[MASS] = mass
     scalars[PEAK] = max(scalars[PEAK], mass)
     if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
-        scalars[MASS] = weights.sum()
-        scalars[PEAK] = scalars[MASS]
+        mass = 0.0
+        for i in range(weights.size):
+            mass += 0.0 if memory[0, i] == UNTOUCHED else weights[i]
+        scalars[MASS] = scalars[PEAK] = mass
     scalars[REACH] = thickness * scalars[MASS]
 
 
@@ -77,17 +80,23 @@ def step(
     margin: float,
     params: np.ndarray,
 ) -> bool:
-    if margin > params[3] * scalars[MASS]:
+    shift, mass, thickness = scalars[SHIFT], scalars[MASS], params[3]
+    counted = mass
+    if thickness > 0.0 and mass == 0.0:  # before the first update: the weights that this one touches
+        for j in range(index.size):
+            counted += weights[index[j]] if z[j] != 0.0 else 0.0
+    if margin > thickness * counted:
         return False
-    shift, mass = scalars[SHIFT], scalars[MASS]
     for j in range(index.size):
         i = index[j]
-        s = memory[0, i] + z[j]
+        before = memory[0, i]
+        s = before + z[j]
         memory[0, i] = s
         weight = weight_at(s, shift, params)
-        mass += weight - weights[i]
+        if s != UNTOUCHED:
+            mass += weight - (0.0 if before == UNTOUCHED else weights[i])
         weights[i] = weight
-    settle(weights, scalars, mass, params[3])
+    settle(weights, memory, scalars, mass, thickness)
     return True
 
 
@@ -96,12 +105,13 @@ def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, targ
     if plain:
         log_alpha = rule.values[2]
         target.memory[0] = plain_mixture([part.memory[0] * log_alpha for part in parts], shares) / log_alpha
+        keep_untouched(parts, target)
     else:
         mix_memory(parts, shares, target)
     weights_of_memory(rule, target)
-    mass = target.weights.sum()
+    mass = target.weights[target.memory[0] != UNTOUCHED].sum()
     target.scalars[MASS] = target.scalars[PEAK] = mass
-    target.scalars[REACH] = rule.thickness * mass
+    target.scalars[REACH] = math.inf if rule.thickness and mass == 0.0 else rule.thickness * mass
 
 
 def plain_mixture(powers: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarray:
@@ -109,6 +119,16 @@ def plain_mixture(powers: Sequence[np.ndarray], shares: np.ndarray) -> np.ndarra
     with np.errstate(divide="ignore"):
         logs = np.log(shares)
     return np.asarray(np.logaddexp.reduce([log + v for log, v in zip(logs, powers, strict=True)], axis=0))
+
+
+def remember(rule: Rule, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The exponents s and the parts of MASS that belong to first weights."""
+    return np.log(weights / rule.start) / rule.values[2], weights
+
+
+def remember_logs(_: Rule, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`remember` for the threshold form, which keeps logarithms."""
+    return np.log(weights), np.zeros(len(weights))
 
 
 def bound(rule: Rule, rows: Rows) -> MultiplicativeBound:
@@ -121,13 +141,14 @@ def winnow(
     thickness: float | tuple[float, float] = 0.0,
     threshold: float | None = None,
     demotion: float | None = None,
-    start: float = 1.0,
+    start: float | Sequence[float] = 1.0,
 ) -> Rule:
     """Winnow: multiply the weights of what was right by alpha^z, divide those of what was wrong.
 
     Without ``threshold`` this is the zero-threshold form, which lifts to many classes: if
-    w.z <= thickness * sum(w), then w_i <- w_i * alpha^(z_i), all weights positive from ``start``. It is the
-    Weighted Majority Algorithm for linear thresholds, also called Committee.
+    w.z <= thickness * sum(w), then w_i <- w_i * alpha^(z_i), all weights positive from ``start``. The sum is over the
+    weights that updates have touched, so that sub-experts that never vote change nothing. It is the Weighted Majority
+    Algorithm for linear thresholds, also called Committee.
 
     With ``threshold`` (theta) it is the two-class form on attributes in [0, 1]: predict 1 if w.x >= theta; when
     that is wrong multiply by alpha^(x_i) (promotion) or by demotion^(x_i).
@@ -144,7 +165,8 @@ def winnow(
     demotion
         Threshold form only: 1/alpha (Winnow2, the default), 0 (Winnow1, elimination) or any factor in [0, 1).
     start
-        Weight of a coordinate never seen.
+        First weights, > 0: one number for all, or a vector mu for the first coordinates (voters and raters, then
+        thresholds and attributes by class); further ones start at 1.
 
     Notes
     -----
@@ -166,15 +188,15 @@ def winnow(
     'winnow(2, threshold=100, demotion=0)'
     """
     alpha = greater("alpha", alpha, 1.0, 1.1)
-    start = positive("start", start, 1.0)
+    weights = first_weights(start, 1.0, above_zero=True)
     defaults: dict[str, Any] = {"thickness": 0.0, "threshold": None, "demotion": None, "start": 1.0}
-    shown = {"alpha": alpha, "thickness": thickness, "threshold": threshold, "demotion": demotion, "start": start}
+    shown = {"alpha": alpha, "thickness": thickness, "threshold": threshold, "demotion": demotion, "start": weights[0]}
     if threshold is None:
         if demotion is not None:
             raise ValueError(f"demotion={demotion!r} belongs to the threshold form; give threshold= as well")
         if isinstance(thickness, tuple):
             raise TypeError(f"thickness must be one number without a threshold, got {thickness!r}")
-        return _positive("winnow", alpha, at_least("thickness", thickness, 0.0), start, shown, defaults)
+        return _positive("winnow", alpha, at_least("thickness", thickness, 0.0), weights, shown, defaults)
     theta = positive("threshold", threshold, "the number of attributes")
     factor = 1.0 / alpha if demotion is None else finite("demotion", demotion)
     if not 0.0 <= factor < 1.0:
@@ -189,8 +211,10 @@ def winnow(
         shown,
         threshold_step,
         values=(alpha, factor, above, below),
-        start=start,
-        slots=(math.log(start),),
+        start=weights[1],
+        first=weights[2],
+        remember=remember_logs,
+        slots=(math.log(weights[1]),),
         reach=max(above, below),
         bounded=True,
         nonnegative=True,
@@ -200,7 +224,7 @@ def winnow(
     )
 
 
-def committee(alpha: float, thickness: float = 0.0) -> Rule:
+def committee(alpha: float, thickness: float = 0.0, start: float | Sequence[float] = 1.0) -> Rule:
     """The zero-threshold `winnow` under its other name: WMA for linear thresholds, or Committee.
 
     Notes
@@ -217,6 +241,8 @@ def committee(alpha: float, thickness: float = 0.0) -> Rule:
         Factor of the steps, > 1.
     thickness
         Update also where w.z <= thickness sum(w).
+    start
+        First weights, as in `winnow`.
 
     Examples
     --------
@@ -226,26 +252,35 @@ def committee(alpha: float, thickness: float = 0.0) -> Rule:
     """
     alpha = greater("alpha", alpha, 1.0, 1.1)
     thickness = at_least("thickness", thickness, 0.0)
-    shown = {"alpha": alpha, "thickness": thickness}
-    return _positive("committee", alpha, thickness, 1.0, shown, {"thickness": 0.0})
+    weights = first_weights(start, 1.0, above_zero=True)
+    shown = {"alpha": alpha, "thickness": thickness, "start": weights[0]}
+    return _positive("committee", alpha, thickness, weights, shown, {"thickness": 0.0, "start": 1.0})
 
 
 def _positive(
-    name: str, alpha: float, thickness: float, start: float, shown: dict[str, Any], defaults: dict[str, Any]
+    name: str,
+    alpha: float,
+    thickness: float,
+    weights: tuple[Any, float, Any],
+    shown: dict[str, Any],
+    defaults: dict[str, Any],
 ) -> Rule:
+    _, start, first = weights
     return Rule(
         name,
         shown,
         step,
         values=(alpha, start, math.log(alpha), thickness, *powers(alpha)),
         start=start,
-        slots=(0.0,),
-        mass=start,
+        first=first,
+        remember=remember,
+        slots=(UNTOUCHED,),
         thickness=thickness,
+        marks=True,
         spread=spread,
         only_sign=True,
         bounded=True,
         mix=mix,
-        bound=bound,
+        bound=NO_BOUND if first else bound,
         defaults=defaults,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import GAUGE, RAW, SHIFT, Trials
+from linmax.core.contract import GAUGE, RAW, SHIFT, UNTOUCHED, Trials
 from linmax.data.arrays import cut
 from linmax.techniques.node import Chunk, Leaf, Node, overwrite
 
@@ -110,5 +110,6 @@ class Host(Node):
             anchor = float(state.means[member, averages.ANCHOR]) if run.averaging == RAW else 0.0
             return math.exp(min(anchor, LARGEST_LOG)) / inner.terms(member)
         if run.rule.start > 0.0 and run.rule.spread is not None:
-            return 1.0 / float(np.abs(state.weights[member]).sum())
+            touched = state.memory[member, 0] != UNTOUCHED
+            return 1.0 / float(np.abs(state.weights[member])[touched].sum() or run.rule.start)
         return math.exp(min(float(state.scalars[member, SHIFT] + state.scalars[member, GAUGE]), LARGEST_LOG))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import GAUGE, RAW, SHIFT, Rule, Trials
+from linmax.core.contract import GAUGE, RAW, SHIFT, UNTOUCHED, Rule, Trials
 from linmax.data.arrays import cut
 from linmax.util.names import Handed
 
@@ -315,8 +315,9 @@ class Leaf(Node):
         parts = sums[[averages.SQUARE, averages.CROSS, averages.BACK]]
         square = averages.squared_norm(sums[averages.IDLE] * g, *parts)
         if square < 0.0:  # the sums cancel
-            return float(np.linalg.norm(self.hypothesis(engine)[0])) * engine.terms(member) or 1.0
-        return math.sqrt(square) or 1.0
+            return self._norm(engine, self.hypothesis(engine)[0]) * engine.terms(member) or 1.0
+        multiple = averages.multiple(engine.runs[member].averaging, scalars, sums)
+        return math.sqrt(square) or averages.untouched_sum(multiple, sums) or 1.0
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
         member, averaged = divmod(self.output, 2)
@@ -329,9 +330,17 @@ class Leaf(Node):
         scale = float(state.means[member, averages.ANCHOR]) if kind == RAW else 0.0
         return total / engine.terms(member), scale
 
+    def _norm(self, engine: Engine, weights: np.ndarray) -> float:
+        """The 2-norm of weights over the coordinates that updates have touched (see `linmax.core.averages`)."""
+        member = self.output // 2
+        if not engine.runs[member].rule.marks:
+            return float(np.linalg.norm(weights))
+        touched = engine.state.memory[member, 0] != UNTOUCHED
+        return float(np.linalg.norm(weights[touched])) or float(abs(weights).max(initial=0.0))
+
     def scoring(self, engine: Engine) -> np.ndarray:
         weights, _ = self.hypothesis(engine)
-        norm = float(np.linalg.norm(weights))
+        norm = self._norm(engine, weights)
         return weights / norm if norm > 0.0 else weights
 
 

@@ -21,6 +21,7 @@ from linmax.core.contract import (
     LARGEST,
     SHIFT,
     TRIALS,
+    UNTOUCHED,
     Indices,
     Labels,
     Matrix,
@@ -116,6 +117,12 @@ def weight_of(m: RunningRule, averaged: int, factor: float, i: int) -> float:
 
 
 @kernel()
+def counted_weight(m: RunningRule, averaged: int, factor: float, i: int) -> float:
+    """Return `weight_of`, or 0 for a coordinate that no update has touched."""
+    return 0.0 if m.marks.size and m.marks[i] == UNTOUCHED else weight_of(m, averaged, factor, i)
+
+
+@kernel()
 def size_of(m: RunningRule, averaged: int, scale: int, factor: float) -> float:
     """What a hypothesis is divided by before it votes; 0 for a hypothesis of zeros."""
     sums, scalars = m.sums, m.scalars
@@ -129,9 +136,11 @@ def size_of(m: RunningRule, averaged: int, scale: int, factor: float) -> float:
     if scale != RAW:
         largest, total = 0.0, 0.0
         for i in range(m.weights.size):
-            largest = max(largest, abs(weight_of(m, averaged, factor, i)))
+            largest = max(largest, abs(counted_weight(m, averaged, factor, i)))
+        if largest == 0.0:  # before the first update: as if of one weight
+            return averages.untouched_sum(factor, sums) if averaged else abs(sums[averages.START])
         for i in range(m.weights.size):
-            part = abs(weight_of(m, averaged, factor, i)) / largest if largest > 0.0 else 0.0
+            part = abs(counted_weight(m, averaged, factor, i)) / largest
             total += part if scale == L1 else part * part
         return largest * (total if scale == L1 else math.sqrt(total))
     if averaged:
@@ -484,7 +493,11 @@ class Voting(Node):
         if largest == 0.0:
             return weights
         weights = weights / largest  # whose squares a float can hold
-        return np.asarray(weights / np.linalg.norm(weights, 1 if self.voted.scale == "l1" else 2))
+        member, counted = self.children[0].asked()[0] // 2, weights
+        if engine.runs[member].rule.marks:
+            counted = weights[engine.state.memory[member, 0] != UNTOUCHED]
+        norm = float(np.linalg.norm(counted, 1 if self.voted.scale == "l1" else 2))
+        return np.asarray(weights / (norm or 1.0))  # before the first update all weights are the same
 
     def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         if self.trusted:
