@@ -68,8 +68,8 @@ def test_with_tolerance_the_good_ones_are_asked_and_few() -> None:
         said = {name: [vote] for name, vote in told.items()}
         right.append(fusion.predict(said)[0] == label)
         fusion.partial_fit(said, [label])
-    assert np.mean(calls) < 4
-    assert np.mean(right) > 0.9
+    assert np.mean(calls) < 6
+    assert np.mean(right) > 0.96
     assert set(list(fusion.weights())[:3]) == set(NAMES[:3])  # the order stays right
     assert fusion.recent_rows < 420  # what was asked of few is no measure of all
 

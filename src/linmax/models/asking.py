@@ -70,6 +70,7 @@ TRIED = 8.0  # recent questions after which a voter that is more accurate than t
 OCCASION, OUTSIDER = 1, 4  # streams of draws
 ALL_SIZES_TRIED = 12  # voters up to which every panel size is compared
 POOL, ORDERED = 16, 6  # voters of most worth among which the first ones are chosen by what they add, and how many
+CLEAR = 6.0  # logarithm of the likelihood by which a voter must add more than the next one by worth
 MOST_COMPARED = 2**20  # numbers that a logit is fitted to there
 MORE_SIZES = (16, 24, 32, 48, 64, 100)
 COMPARED_TRIALS = 1000  # trials on which a chain is fitted and its stopping rule chosen
@@ -368,8 +369,8 @@ def order_by_worth(weights: np.ndarray, costs: np.ndarray) -> np.ndarray:
 def order_by_gain(weights: np.ndarray, costs: np.ndarray, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return voters in the order in which to ask them: the first ones by what each adds to those before it.
 
-    Of the voters of most worth, the next is the one that adds most to the likelihood of a logit for its cost; a voter
-    that agrees with those before it adds little, however good it is. The others follow by worth.
+    The next of the voters of most worth gives way to one that adds clearly more to the likelihood of a logit for its
+    cost: a voter that agrees with those before it adds little, however good it is. The others follow by worth.
     """
     order = order_by_worth(weights, costs).tolist()
     pool = order[:POOL]
@@ -388,11 +389,12 @@ def order_by_gain(weights: np.ndarray, costs: np.ndarray, votes: np.ndarray, lab
                 _, found = fit_logit(ratings[:, :, np.array([*chosen, place])], truth - silent)
                 cost = costs[pool[place]]
                 gains[place] = (math.inf if cost == 0.0 else (found - reached) / cost), found
-        best = max(gains, key=lambda place: gains[place][0])
+        first, best = next(iter(gains)), max(gains, key=lambda place: gains[place][0])
+        best = first if gains[best][0] - gains[first][0] < CLEAR / costs.mean() else best
         chosen.append(best)
         reached = gains[best][1]
-    first = [pool[place] for place in chosen]
-    return np.array([*first, *(voter for voter in order if voter not in first)])
+    ahead = [pool[place] for place in chosen]
+    return np.array([*ahead, *(voter for voter in order if voter not in ahead)])
 
 
 def _leads(shares: np.ndarray) -> np.ndarray:
