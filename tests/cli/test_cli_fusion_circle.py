@@ -295,11 +295,11 @@ def test_scores_go_on_in_the_order_of_the_classes_of_the_fusion(tmp_path, capsys
     assert "votes.csv has no columns rater:class, such as r:cat" in capsys.readouterr().err
 
 
-def test_ids_that_count_and_marks_without_labels_are_refused(tmp_path, capsys) -> None:
+def test_ids_are_no_voters_and_options_that_contradict_are_refused(tmp_path, capsys) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("\n".join(["id,v,w,label", *[f"{t},{t % 3},{(t + t % 5) % 3},{t % 3}" for t in range(40)]]))
-    assert main(["fuse", str(path)]) == 2
-    assert "'id' does not vote for labels such as '0'; leave it out with --ignore id" in capsys.readouterr().err
+    assert main(["fuse", str(path), "--learner", LEARNER]) == 0
+    assert "Column 'id' differs in each row: it names the rows, and is no voter." in capsys.readouterr().out
     for option, told in (
         (["--wrong", "label"], "--wrong label is the column of labels; name the one that says true or false"),
         (["--costs", "costs.json"], "--costs requires --ask or --html; add --ask ROWS or --html FILE"),

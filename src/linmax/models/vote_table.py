@@ -246,7 +246,14 @@ class VoteTable:
             labels = [None] * len(read.lines) if chosen is None else voters.pop(chosen)
             table = cls(name, voters, sides, labels, read.lines, read.refusals, label=chosen)
             items = items_of(voters)
-            if items is not None and len(voters) > 1 and not {*map(written, voters[items])} & {*map(written, labels)}:
+            few = 2 * len({*labels}) <= len(
+                labels
+            )  # labels come again, so that numbers of rows may equal some by chance
+            if (
+                items is not None
+                and len(voters) > 1
+                and (few or not {*map(written, voters[items])} & {*map(written, labels)})
+            ):
                 table.tags = ["" if cell is None else str(cell) for cell in voters.pop(items)]
                 table.remarks.append(f"Column {items!r} differs in each row: it names the rows, and is no voter.")
             likely = {column: cells for column, cells in voters.items() if plain_name(column) not in SHORT_NAMES}
