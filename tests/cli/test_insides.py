@@ -66,3 +66,13 @@ def test_what_a_user_decided_is_told_as_such():
     assert decided_text({"attributes are": "words", "decided by": "the learner"}) == (
         "attributes are taken for words, as the learner decided"
     )
+
+
+def test_learn_counts_rows_that_repeat_earlier_ones(folder, capsys):
+    rows = [f"{'yes' if a > 0.5 else 'no'},{a},{b}" for a, b in np.random.default_rng(0).random((40, 2)).tolist()]
+    for name, given in (("once.csv", rows), ("twice.csv", rows + rows[:30])):
+        Path(name).write_text("\n".join(["label,a,b", *given]) + "\n")
+        assert main(["learn", name, "--json", "f.json"]) == 0
+        told = capsys.readouterr().out
+        assert json.loads(Path("f.json").read_text())["repeats"] == len(given) - len(rows)
+        assert ("30 rows (42.9%) have the attributes of an earlier row" in told) == (name == "twice.csv")

@@ -600,6 +600,7 @@ class _LearnJob:
             "classes": len(model.classes),
             "features": model.features,
             "decided": model.decided or None,
+            "repeats": model.repeats,
             **({"crowded": model.crowded} if model.memory is not None else {}),
             "unlabelled": first.unlabelled,
             "refused": self.stream.refusals.total,
@@ -631,6 +632,12 @@ class _LearnJob:
             by_data = figures["decided"]["decided by"] == "the data"
             end = "; auto(dense) or auto(sparse) overrules that." if by_data else "."
             found.append(f"{text[0].upper()}{text[1:]}{end}")
+        if figures["repeats"] and self.arguments.passes == 1:
+            share = figures["repeats"] / max(1, figures["trials"])
+            found.append(
+                f"{figures['repeats']:,} rows ({share:.1%}) have the attributes of an earlier row, so the progressive "
+                "error is not that of new rows alone."
+            )
         if runs.long:
             found.append(
                 f"Warning: the rows look sorted by class: the same label comes {runs.rows / runs.runs:,.0f} times in a "

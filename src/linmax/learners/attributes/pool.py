@@ -1,26 +1,20 @@
-"""The pool for attributes at work: a few cheap, diverse learners on scaled attributes, fused as sub-experts of another.
+"""The pool for attributes: a few cheap, diverse learners on scaled attributes, fused by a logit, with nothing to tune.
 
-The members come in groups (`pool_members`), some for numbers and some for words; which of them play is decided by the
-data (`attribute_kinds`), and how they are fused is in `member_fusion`. Nothing is to be tuned.
+Members come in groups (`REGISTRY`), some for numbers and some for words; the data decide which of them learn (`Kinds`).
+Every group has one protocol (`Group`): `play` gives the members' scores of a trial and learns it, `fit` makes room for
+attributes and classes, `mix` merges. `MemberFusion` weighs the members and gives the probabilities of the pool.
 
-The first trials are kept (`first_trials`). At trials 1, 2, 4, ... 512 what is known about the attributes by then is
-looked at; where that changes what the members do, all of them begin anew and learn the trials kept once more.
+The first 512 trials are stored. At trials 1, 2, 4, ... 512 the pool decides again what the attributes are; where the
+decision changes, and where a group studies the first trials, all members start from scratch and learn the stored
+trials once more.
 
-A trial may say only that a class is wrong (`DENIED`): the members let it fall behind the best other class.
+A label of -2 - c says only that the class is not c (`DENIED`): members let c fall behind the best other class. A trial
+of weight w scales the members' steps: C = w in PA-I and SCW-I, r / w in AROW, w counts in naive Bayes.
 
-A trial of weight w counts w times: PA-I and SCW-I have C = w, AROW has r / w, and naive Bayes counts w.
+Rows that follow a stream of long runs of one label say little about other rows. Predictions for such rows come from
+members weighed on a sample of the stream, or from a pool that learned the sample in random order (`AtLarge`).
 
-The groups of members that the pool for attributes is made of: one line each.
-
-Stored states of the pool for attributes: its parts by name, and states that earlier versions wrote.
-
-What there is to see of the pool for attributes: what it decided about them, and weights that stand for it.
-
-How pools for attributes that learned from different trials become one.
-
-Descriptions of the pool for attributes and of its groups by themselves; at work they are `running_pool`.
-
-Members of the pool for attributes as learners of their own: bins and pairs of bins, and the nearest rows.
+`AttributePool`, `BinnedPairs` and `Nearest` are the descriptions: the whole pool, and single groups as learners.
 """
 
 from __future__ import annotations
@@ -159,7 +153,7 @@ def linear_form(pool: RunningPool, layout: Layout, k: int, slots: np.ndarray | N
     columns = pool.kinds.places(1 + np.arange(dense), 1 + dense + np.arange(sparse))
     for place, name, group in pool.placed():
         for m, table in enumerate(group.tables(k).values()):
-            weight = fusion.score_weights[place + m] if slots is None else slots[first[name] + m]
+            weight = fusion.member_weights[place + m] if slots is None else slots[first[name] + m]
             if not table.size:
                 continue
             centred = weight * fusion.inverse_sizes[place + m] * (table - table.mean(axis=1, keepdims=True))
@@ -486,7 +480,7 @@ class RunningPool(Running):
     def members(self) -> list[PoolMember]:
         """The members in their order."""
         return [
-            PoolMember(name, float(self.fusion.score_weights[place + m]), group.sparse)
+            PoolMember(name, float(self.fusion.member_weights[place + m]), group.sparse)
             for place, _, group in self.placed()
             for m, name in enumerate(group.members)
         ]

@@ -307,9 +307,9 @@ class MemberFusion(LearnerState):
         return int(self.marked[REPEATS])
 
     @property
-    def score_weights(self) -> np.ndarray:
-        """The weight of each member's scores for new rows."""
-        return self.weights[NEW, ::2]
+    def member_weights(self) -> np.ndarray:
+        """The weight of each member for new rows: that of its scores and that of its vote."""
+        return self.weights[NEW, ::2] + self.weights[NEW, 1::2]
 
     @property
     def inverse_sizes(self) -> np.ndarray:

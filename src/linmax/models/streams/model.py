@@ -196,6 +196,12 @@ class StreamModel:
         pool = None if self._model is None else self._model.pool
         return {} if pool is None else pool.decided()
 
+    @property
+    def repeats(self) -> int | None:
+        """Rows learned with the attributes of an earlier row, which the pool for attributes counts; None: no pool."""
+        pool = None if self._model is None else self._model.pool
+        return None if pool is None else pool.fusion.repeats
+
     def __repr__(self) -> str:
         return f"<{self.learner} over {len(self.classes)} classes and {self.features} attributes, {self.trials} trials>"
 
