@@ -82,16 +82,20 @@ def test_what_x_and_y_are_computed_from_is_computed_once(here, client):
 def test_labels_and_weights_beside_rows(client):
     weights = np.linspace(0.1, 2.0, 120)
     parts = [TABLE[i : i + 40].assign(sample_weight=weights[i : i + 40]) for i in (0, 40, 80)]
-    expected = cluster.fit("pa", parts, reading={"label": "kind", "weight": "sample_weight"}).model
+    expected = cluster.fit("pa-i(0.1)", parts, reading={"label": "kind", "weight": "sample_weight"}).model
     y, w = split(pd.Series(NAMES, name="kind")), split(pd.Series(weights))
-    assert bits(cluster.fit("pa", (split(FRAME), y, w), client=client).model) == bits(expected)
-    assert bits(cluster.fit("pa", (split(FRAME), y.to_frame(), w)).model) == bits(expected)
+    assert bits(cluster.fit("pa-i(0.1)", (split(FRAME), y, w), client=client).model) == bits(expected)
+    assert bits(cluster.fit("pa-i(0.1)", (split(FRAME), y.to_frame(), w)).model) == bits(expected)
     blocks = [(X[i : i + 40], NUMBERS[i : i + 40], weights[i : i + 40]) for i in (0, 40, 80)]
     x = da.from_array(X, chunks=(40, 2))
     given = (x, NUMBERS, da.from_array(weights, chunks=30))
-    assert bits(cluster.fit("pa", given, client=client).model) == bits(cluster.fit("pa", blocks).model)
-    plain = cluster.fit("pa", (x, NUMBERS)).model
-    assert bits(cluster.fit("pa", (x, NUMBERS[:, None])).model) == bits(plain) != bits(cluster.fit("pa", blocks).model)
+    assert bits(cluster.fit("pa-i(0.1)", given, client=client).model) == bits(cluster.fit("pa-i(0.1)", blocks).model)
+    plain = cluster.fit("pa-i(0.1)", (x, NUMBERS)).model
+    assert (
+        bits(cluster.fit("pa-i(0.1)", (x, NUMBERS[:, None])).model)
+        == bits(plain)
+        != bits(cluster.fit("pa-i(0.1)", blocks).model)
+    )
     for wrong, error, reason in [
         ((split(FRAME), NAMES), TypeError, "parts of unknown length, and y is not; give a Dask Series"),
         ((FRAME, y), TypeError, "y is a Dask collection, and X is not"),
@@ -101,7 +105,7 @@ def test_labels_and_weights_beside_rows(client):
         ((split(FRAME), y, w.repartition(npartitions=2)), ValueError, "X has 3 partitions, the weights has 2"),
     ]:
         with pytest.raises(error, match=reason):
-            cluster.fit("pa", wrong)
+            cluster.fit("pa-i(0.1)", wrong)
 
 
 @pytest.mark.parametrize(

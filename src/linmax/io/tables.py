@@ -498,7 +498,7 @@ class Frames(TableFormat):
             items.add(np.repeat(np.arange(size), np.diff(csr.indptr)), spans[csr.indices], 0, csr.data)
             dense = np.zeros((size, 0))
         else:
-            dense, dense_names = np.asarray(x, np.float64), tuple(names)
+            dense, dense_names = np.require(x, np.float64, "W"), tuple(names)  # kernels take no read-only arrays
         lines = np.arange(self._passed + 1, self._passed + size + 1)
         self._passed += size
         return Records(
