@@ -625,11 +625,13 @@ def test_importance_and_lines_without_labels():
     assert model.learn(batch).tolist() == [None, "a", "a", "a"]
     assert model.trials == 2
     assert model.classes == ["a", "b"]
-    weighed, twice = (linmax.streams.StreamModel("perceptron", scale="none") for _ in range(2))
-    for model, lines in ((weighed, ["a |f x", "b 2 |f y"]), (twice, ["a |f x", "b |f y", "b |f y"])):
+    weighed, once = (linmax.streams.StreamModel("perceptron", scale="none") for _ in range(2))
+    for model, lines in ((weighed, ["a |f x", "b 2 |f y"]), (once, ["a |f x", "b |f y"])):
         (batch,) = stream(lines, model=model)
         model.learn(batch)
-    assert twice.weights["attributes"] == weighed.weights["attributes"]
+    steps = dict(once.weights["attributes"]["f^y"])
+    assert weighed.weights["attributes"]["f^y"] == {name: 2.0 * weight for name, weight in steps.items()}
+    assert any(steps.values())
 
 
 def test_probabilities_and_unknown_names():
