@@ -387,98 +387,117 @@ class ReferencePool:
 
 
 class ReferenceVotes:
-    """The pool for voters and raters, all classes known: four logits and a robust softmax, mixed by fixed share.
+    """The pool for voters and raters, all classes known: four logits, a robust softmax, the best juror and two shares.
 
-    Coordinates: share of votes, whether a class is named, evidence, voters, raters, thresholds,
-    and voters by how many are silent. ``full`` if the logits keep all of their precision, otherwise its diagonal; then
-    silence is not looked at.
+    Coordinates: share of votes, whether a class is named, votes of the jury, scores, thresholds; then the evidence of
+    all and, with ``full`` precision, that of each juror. Otherwise the logits keep the diagonal of their precision.
     """
 
-    informed = (1, 0, 0, 0)
-    hears_silence = (True, True, False, False)
-    ridge = (1.0, 10.0, 10.0, 10.0)
-    kept = (1.0, 1.0, 0.999, 0.99)
+    wide = (False, False, True, True)
+    ridge = (10.0, 10.0, 10.0, 1.0)
+    kept = (0.999, 0.99, 1.0, 1.0)
 
     def __init__(self, voters: int, raters: int, k: int, thresholds: bool, full: bool = True) -> None:
         self.voters, self.raters, self.k, self.thresholds, self.full = voters, raters, k, thresholds, full
-        self.narrow = 3 + voters + raters + k * thresholds
-        n = self.narrow + voters * full
-        self.silent: list[int] = []  # how many were silent
+        self.jurors = voters + raters
+        self.narrow = 2 + self.jurors + raters + k * thresholds
+        n = self.narrow + 1 + self.jurors * full
         self.home = np.zeros((4, n))
         self.home[:, :2] = 1.0
         self.weights = self.home.copy()
         self.precision = [ridge * np.eye(n) for ridge in self.ridge]
-        self.spoken = np.zeros(n, bool)
-        self.ratings: list[list[np.ndarray]] = [[] for _ in range(raters)]
-        self.refitted = ReferenceSoftmax(self.narrow - 3, 0.1, True)
-        self.mixture = np.array([0.021, 0.43, 0.25, 0.298, 0.001])
-        self.guesses = np.ones(5)
-        self.factors = [(1.0, 1.0)] * 4  # by which scores are sharpened, and their precisions
+        self.heard = np.zeros(n, bool)
+        self.sizes: list[list[np.ndarray]] = [[] for _ in range(raters)]
+        self.refitted = ReferenceSoftmax(self.narrow - 2, 0.1, True)
+        self.mixture = np.array([1.0, 1.0, 0.5, 0.02, 0.01, 0.1, 20.0, 10.0])
+        self.mixture /= self.mixture.sum()
+        self.guesses = np.array([0.1] * 6 + [0.0, 0.1])
+        self.factors = [(1.0, 1.0)] * 2  # by which scores are sharpened, and their precisions
+        self.past: list[tuple[list[int], np.ndarray, float]] = []  # votes of the jury, target, how much it counted
+        self.rows: list[tuple[np.ndarray, np.ndarray]] = []  # without a label: votes, and the probabilities taken
+        self.beyond = [0.0, 0.0]  # how far jurors agreed beyond their habits, and the variance
+        self.usual = [0.0, 0.0]  # votes that were weighed, and their weights
         self.trials = 0
-        self.past: list[tuple[list[int], int]] = []  # the classes that voters named, and the label
 
-    def evidence(self, votes: np.ndarray) -> np.ndarray:
-        """What the votes tell by what was named before."""
-        told = np.zeros(self.k)
-        weight = np.ones(len(self.past))
-        past = np.array([row for row, _ in self.past]).reshape(len(self.past), len(votes))
-        labels = np.array([label for _, label in self.past], int)
-        right = (weight[:, None] * (past == labels[:, None])).sum(axis=0)
-        spoken = (weight[:, None] * (past >= 0)).sum(axis=0)
-        usual = (right.sum() + 1) / (spoken.sum() + 2)
-        for i, vote in enumerate(votes):
+    def jury(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """The votes, and those of raters: their highest class, if there is a difference."""
+        return np.array([*votes, *(-1 if np.ptp(given) == 0.0 else given.argmax() for given in scores)], int)
+
+    def counts(self, i: int) -> tuple[float, float, np.ndarray]:
+        """Votes of juror i, right ones, and how often it named which class (label, named)."""
+        table = np.zeros((self.k, self.k))
+        for row, target, sure in self.past:
+            if row[i] >= 0:
+                table[:, row[i]] += sure * target
+        return table.sum(), np.trace(table), table
+
+    def evidence(self, jury: np.ndarray) -> np.ndarray:
+        """(jurors, k): what each vote says, by what was named before."""
+        found = np.zeros((len(jury), self.k))
+        totals = np.array([self.counts(i)[:2] for i in range(len(jury))]).reshape(-1, 2)
+        usual = (totals[:, 1].sum() + 1) / (totals[:, 0].sum() + 2)
+        labels = np.sum([sure * target for _, target, sure in self.past], axis=0) if self.past else np.zeros(self.k)
+        for i, vote in enumerate(jury):
             if vote < 0:
                 continue
-            good = (right[i] + 5 * usual) / (spoken[i] + 5)
-            named = np.array([weight[past[:, i] == c].sum() for c in range(self.k)])
-            habit = (named + 5 / self.k) / (spoken[i] + 5)
+            votes, hits, table = self.counts(i)
+            good = (hits + 5 * usual) / (votes + 5)
+            habit = (table.sum(axis=0) + 5 / self.k) / (votes + 5)
             for c in range(self.k):
                 guess = good if c == vote else (1 - good) * habit[vote] / (1 - habit[c])
-                share = weight[labels == c].sum() / weight.sum() if weight.size else 0.0
-                found = weight[(past[:, i] == vote) & (labels == c)].sum()
-                told[c] += np.log((found + 5 * guess) / (spoken[i] * share + 5))
-        return np.asarray(0.3 * (told - told.mean()))
+                share = labels[c] / labels.sum() if labels.sum() else 0.0
+                found[i, c] = np.log((table[c, vote] + 5 * guess) / (votes * share + 5))
+        return found
 
-    def matrix(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """(k, n) ratings; votes are -1 where a voter is silent."""
-        x = np.zeros((self.k, self.weights.shape[1]))
-        counts = np.zeros(self.k)
-        for i, vote in enumerate(votes):
-            if vote >= 0:
-                x[vote, 3 + i] = counts[vote] = 1.0
-        x[:, 1] = counts
+    def ballots(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Votes for each class; raters divide theirs by softmax of their scores over the size of these so far."""
         counts = np.array([(votes == c).sum() for c in range(self.k)], float)
+        for given, z in zip(scores, self.scaled(scores), strict=True):
+            counts += shares(z) if np.ptp(given) else 0.0
+        return counts
+
+    def scaled(self, scores: np.ndarray) -> np.ndarray:
+        """Scores, centred and divided by the root of their mean square so far."""
+        found = np.zeros((self.raters, self.k))
         for i, given in enumerate(scores):
             centred = given - given.mean()
             if centred.any():
-                squares = [*(past**2 for past in self.ratings[i]), centred**2]
-                x[:, 3 + self.voters + i] = centred / np.sqrt(np.mean(squares))
-                counts += shares(x[:, 3 + self.voters + i])
+                found[i] = centred / np.sqrt(np.mean([*(past**2 for past in self.sizes[i]), centred**2]))
+        return found
+
+    def matrix(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """(k, n) ratings; votes are -1 where a voter abstains."""
+        x, jury, counts = (
+            np.zeros((self.k, self.weights.shape[1])),
+            self.jury(votes, scores),
+            self.ballots(votes, scores),
+        )
+        for i, vote in enumerate(jury):
+            if vote >= 0:
+                x[vote, 2 + i] = x[vote, 1] = 1.0
         x[:, 0] = counts / max(counts.sum(), 1.0)
-        x[:, 2] = self.evidence(votes)
+        x[:, 2 + self.jurors : 2 + self.jurors + self.raters] = 0.3 * self.scaled(scores).T
         if self.thresholds:
             x[:, self.narrow - self.k : self.narrow] = np.eye(self.k)
-        if self.full and len(set(self.silent)) > 1:
-            far = (self.silence(votes) - np.mean(self.silent)) / np.std(self.silent)
-            x[:, self.narrow :] = 0.25 * np.clip(far, -2.0, 2.0) * x[:, 3 : 3 + self.voters]
+        evidence = 0.3 * self.evidence(jury)
+        evidence -= evidence.mean(axis=1, keepdims=True)
+        x[:, self.narrow] = evidence.sum(axis=0)
+        if self.full:
+            x[:, self.narrow + 1 :] = evidence.T
         return x
-
-    def silence(self, votes: np.ndarray) -> int:
-        """How many who have spoken before are silent."""
-        return int((self.spoken[3 : 3 + self.voters] & (votes < 0)).sum())
 
     def given(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """What the robust softmax sees."""
-        x = self.matrix(votes, scores)[:, 3 : self.narrow]
-        x[:, self.voters : self.voters + self.raters] = scores.T
+        x = self.matrix(votes, scores)[:, 2 : self.narrow]
+        x[:, self.jurors : self.jurors + self.raters] = scores.T
         return x
 
     def welcomed(self, x: np.ndarray) -> np.ndarray:
         """The weights, and those of newcomers."""
         weights = self.weights.copy()
-        first, last = 3 + self.voters, 3 + self.voters + self.raters
-        for block in (slice(3, first), slice(first, last)):
-            old = self.spoken[block]
+        first, last = 2 + self.jurors, 2 + self.jurors + self.raters
+        for block in (slice(2, first), slice(first, last)):
+            old = self.heard[block]
             new = x[:, block].any(axis=0) & ~old
             for m in range(4):
                 weights[m, block][new] = (0.03 + self.weights[m, block][old].sum()) / (1 + old.sum())
@@ -486,64 +505,149 @@ class ReferenceVotes:
 
     def seen(self, m: int, x: np.ndarray) -> np.ndarray:
         """The ratings that logit m sees."""
-        at = np.arange(x.shape[1])
-        silence = (at < self.narrow) | self.hears_silence[m]
-        return np.asarray(x * ((at < 2 + self.informed[m]) | (at >= 3)) * silence)
-
-    def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """(5, k): of each member, without guesses."""
-        left = 1000 / (1000 + self.trials)
-        factors = [1.0 + (factor - 1.0) * left for factor, _ in self.factors]
-        found = [factor * own for factor, own in zip(factors, self.rated(votes, scores), strict=True)]
-        return np.array([shares(own) for own in (*found, self.refitted.scores(self.given(votes, scores)))])
+        return np.asarray(x * (self.wide[m] | (np.arange(x.shape[1]) < self.narrow)))
 
     def rated(self, votes: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
         """The scores of the logits."""
         x = self.matrix(votes, scores)
         return [self.seen(m, x) @ weights for m, weights in enumerate(self.welcomed(x))]
 
-    def sharpened(self, m: int, own: np.ndarray, label: int, sure: float) -> tuple[float, float]:
-        """The factor of logit m, and its precision, after a trial with these scores."""
-        factor, precision = self.factors[m]
-        q = shares(factor * own)
-        mean = q @ own
-        precision = 0.99 * precision + 0.01 + sure * (q @ (own - mean) ** 2)
-        factor += (sure * (own[label] - mean) + 0.01 * (1.0 - factor)) / precision
-        return float(np.clip(factor, 1.0, 10.0)), float(precision)
+    def odds(self, i: int) -> float:
+        """Log odds of juror i, by labels and, fading, by rows without."""
+        votes, hits, _ = self.counts(i)
+        fading = 50 / (50 + sum(sure for _, _, sure in self.past))
+        squared = max(0.0, self.beyond[0]) ** 2 / max(self.beyond[1], 1e-300)
+        fading *= squared / (squared + 16)
+        for row, p in self.rows:
+            if row[i] >= 0:
+                votes, hits = votes + fading, hits + fading * p[row[i]]
+        right = np.clip((2.8 + hits) / (4 + votes), 0.02, 0.98)
+        return float(np.log(right / (1 - right) * (self.k - 1)))
+
+    def redundancy(self, i: int, jury: np.ndarray) -> float:
+        """How many copies of juror i there are, as it were, among those who vote."""
+        right = [1 / (1 + (self.k - 1) * np.exp(-self.odds(j))) for j in range(len(jury))]
+        found = 1.0
+        for j in np.flatnonzero(jury >= 0):
+            both = [row for row, _ in self.rows if row[i] >= 0 and row[j] >= 0]
+            agreed = sum(row[i] == row[j] for row in both)
+            chance = right[i] * right[j] + (1 - right[i]) * (1 - right[j]) / (self.k - 1)
+            if j != i:
+                found += 0.7 * max(0.0, (agreed - chance * len(both)) / ((len(both) + 10) * (1 - chance)))
+        return found
+
+    def weigh(self, jury: np.ndarray, sure: float) -> None:
+        """Count the weights of votes."""
+        for i in np.flatnonzero(jury >= 0):
+            self.usual[0] += sure
+            self.usual[1] += sure * max(0.0, self.odds(i)) ** 2.5
+
+    def best(self, jury: np.ndarray) -> np.ndarray:
+        """What the most accurate juror says; those that tie together."""
+        right = np.array([(hits + 1) / (votes + 2) for votes, hits, _ in map(self.counts, range(len(jury)))])
+        voting = jury >= 0
+        if not voting.any():
+            return np.full(self.k, 1 / self.k)
+        most = right[voting].max()
+        share = np.bincount(jury[voting & (right > most - 1e-12)], minlength=self.k)
+        share = share / share.sum()
+        return np.asarray(most * share + (1 - most) * (1 - share) / (self.k - 1))
+
+    def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """(8, k): of each member, without guesses."""
+        left, jury, ballots = 300 / (300 + self.trials), self.jury(votes, scores), self.ballots(votes, scores)
+        rated = self.rated(votes, scores)
+        for m, (factor, _) in enumerate(self.factors):
+            rated[m] = rated[m] * (1.0 + (factor - 1.0) * left)
+        weighed = np.full(self.k, 1 / self.k)
+        for i in np.flatnonzero(jury >= 0):
+            usual = (self.usual[1] + np.log(0.7 / 0.3 * (self.k - 1)) ** 2.5) / (self.usual[0] + 1)
+            weighed[jury[i]] += max(0.0, self.odds(i)) ** 2.5 / usual
+        plain = (ballots + 1 / self.k) / (ballots.sum() + 1)
+        fitted = [shares(own) for own in (*rated, self.refitted.scores(self.given(votes, scores)))]
+        return np.array([*fitted, self.best(jury), plain, weighed**2 / (weighed**2).sum()])
 
     def scores(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Logarithms of the probabilities, of which that of the answer is the largest."""
         guess = (self.guesses / (10 + self.trials))[:, None]
-        return np.log(self.mixture @ ((1 - guess) * self.probabilities(votes, scores) + guess / self.k))
+        parts = self.mixture[:, None] * ((1 - guess) * self.probabilities(votes, scores) + guess / self.k)
+        labelled = sum(sure for _, _, sure in self.past)
+        jury = self.jury(votes, scores)
+        rating = (jury[self.voters :] >= 0).sum() / max(1, (jury >= 0).sum())
+        says = np.array([1.0] * 6 + [0.1 * rating, 0.3 * len(self.rows) / (len(self.rows) + 1) * 2 / (2 + labelled)])
+        mixed, answer = parts.sum(axis=0), int((says @ parts).argmax())
+        best = int(mixed.argmax())
+        mixed[[answer, best]] = mixed[[best, answer]]
+        return np.asarray(np.log(mixed))
 
-    def learn(self, votes: np.ndarray, scores: np.ndarray, label: int) -> None:
-        whole, p = self.matrix(votes, scores), self.probabilities(votes, scores)
-        guess = self.guesses / (10 + self.trials)
-        right = (1 - guess) * p[:, label] + guess / self.k
-        self.mixture = 0.999 * self.mixture * right / (self.mixture @ right) + 0.001 / 5
-        self.guesses += guess / self.k / right
+    def watch(self, votes: np.ndarray, scores: np.ndarray) -> None:
+        """Learn from a row without a label."""
+        jury = self.jury(votes, scores)
+        if (jury < 0).all():
+            return
+        odds = np.zeros(self.k)
+        for i in np.flatnonzero(jury >= 0):
+            odds[jury[i]] += self.odds(i) / self.redundancy(i, jury)
+        self.weigh(jury, 1.0)
+        p = shares(odds)
+        habits = [
+            np.bincount([row[i] for row, _ in self.rows if row[i] >= 0], minlength=self.k) + 1.0
+            for i in range(len(jury))
+        ]
+        for i in np.flatnonzero(jury >= 0):
+            for j in np.flatnonzero(jury[:i] >= 0):
+                chance = habits[i] @ habits[j] / habits[i].sum() / habits[j].sum()
+                self.beyond[0] += (jury[i] == jury[j]) - chance
+                self.beyond[1] += chance * (1 - chance)
+        self.rows.append((jury, p))
+
+    def learn(self, votes: np.ndarray, scores: np.ndarray, label: int, weight: float = 1.0) -> None:
+        """Learn a trial; a label of -2 - c says that it is not class c."""
+        whole, p, rated = self.matrix(votes, scores), self.probabilities(votes, scores), self.rated(votes, scores)
+        allowed = np.arange(self.k) == label if label >= 0 else np.arange(self.k) != -2 - label
+        guess = (self.guesses / (10 + self.trials))[:, None]
+        mixed = self.mixture @ ((1 - guess) * p + guess / self.k)
+        target, scale = allowed * mixed / mixed[allowed].sum(), weight * (1.0 if label >= 0 else mixed[~allowed].sum())
+        right = (((1 - guess) * p + guess / self.k) * allowed).sum(axis=1)
+        self.mixture = self.mixture * right**weight
+        self.mixture = 0.999 * self.mixture / self.mixture.sum() + 0.001 / 8
+        sure = 1 - guess[:, 0] * allowed.mean() / right
+        self.guesses = self.guesses + weight * (1 - sure)
         self.trials += 1
-        rated, sure = self.rated(votes, scores), 1 - guess / self.k / right
-        self.factors = [self.sharpened(m, own, label, float(sure[m])) for m, own in enumerate(rated)]
-        p = np.array([shares(own) for own in rated])
+        for m, (factor, precision) in enumerate(self.factors):
+            own, q = rated[m], shares(factor * rated[m])
+            mean = q @ own
+            precision = 0.99 * precision + 0.01 + sure[m] * scale * (q @ (own - mean) ** 2)
+            factor += (sure[m] * scale * (target @ own - mean) + 0.01 * (1.0 - factor)) / precision
+            self.factors[m] = float(np.clip(factor, 1.0, 10.0)), float(precision)
         welcomed, speak = self.welcomed(whole), whole.any(axis=0)
-        self.home[:, speak & ~self.spoken] = welcomed[:, speak & ~self.spoken]
-        self.home[:, :2], self.home[:, 2:3], self.home[:, 3 + self.voters + self.raters :] = 1.0, 0.0, 0.0
+        experts = slice(2, 2 + self.jurors + self.raters)
+        new = (speak & ~self.heard)[experts]
+        self.home[:, experts][:, new] = welcomed[:, experts][:, new]
         self.weights = welcomed
-        self.spoken |= speak
+        self.heard |= speak
         for m, (ridge, kept) in enumerate(zip(self.ridge, self.kept, strict=True)):
-            x = self.seen(m, whole)
+            x, q = self.seen(m, whole), shares(rated[m])
             speak = x.any(axis=0)
-            curvature = x.T @ (np.diag(p[m]) - np.outer(p[m], p[m])) @ x
+            curvature = scale * x.T @ (np.diag(q) - np.outer(q, q)) @ x
             prior = (1 - kept) * ridge * (1.0 if self.full else speak)
             old = self.precision[m]
             old = kept * old if self.full else np.where(speak, kept, 1.0) * old
             old = old + np.diag(np.broadcast_to(prior, speak.shape))
-            gradient = x[label] - p[m] @ x + prior * (self.home[m] - self.weights[m])
+            gradient = scale * (target - q) @ x + prior * (self.home[m] - self.weights[m])
             self.weights[m] += np.linalg.solve(old + curvature, gradient)
             self.precision[m] = old + (curvature if self.full else np.diag(np.diag(curvature)))
+        jury = self.jury(votes, scores)
+        self.weigh(jury, scale)
         for i, given in enumerate(scores):
             if (given != given.mean()).any():
-                self.ratings[i].append(given - given.mean())
-        self.refitted.learn(self.given(votes, scores), label)
-        self.past.append((votes.tolist(), label))
-        self.silent.append(self.silence(votes))
+                self.sizes[i].append(given - given.mean())
+        if label >= 0 and weight == 1.0:
+            self.refitted.learn(self.given_before(whole, scores), label)
+        self.past.append((jury.tolist(), target, scale))
+
+    def given_before(self, whole: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """What the robust softmax saw before the trial."""
+        x = whole[:, 2 : self.narrow].copy()
+        x[:, self.jurors : self.jurors + self.raters] = scores.T
+        return x

@@ -26,6 +26,7 @@ else:
     stats = LazyModule("scipy.stats")
 
 __all__ = [
+    "NEARLY_ONE",
     "NORMALIZATIONS",
     "Normalizer",
     "checked_scores",
@@ -35,10 +36,12 @@ __all__ = [
     "log_shares",
     "rank_score",
     "ranks",
+    "scaled_logarithms",
     "soft_votes",
 ]
 
 NO_SHARE = 1e-6  # share of a score that counts as none in its logarithm
+NEARLY_ONE = 1e-3  # difference from 1 up to which a sum is one of probabilities
 STRETCH = 2**22  # ratings compared at a time, to bound memory
 
 
@@ -101,6 +104,31 @@ def log_shares(scores: np.ndarray) -> np.ndarray:
     shares = np.where(scores.min(axis=-1, keepdims=True) < 0.0, _softmax(scores), _shares(scores))
     silent = ~shares.any(axis=-1, keepdims=True)
     return np.where(silent, 0.0, 1.0 + np.log(np.maximum(shares, NO_SHARE)) / -np.log(NO_SHARE))
+
+
+def scaled_logarithms(scores: np.ndarray) -> np.ndarray:
+    """Scores that are probabilities, or logarithms of such, as `log_shares` has them; others as they are.
+
+    Parameters
+    ----------
+    scores : array of shape (..., k)
+        Of the k classes.
+
+    Returns
+    -------
+    array of the same shape.
+
+    Examples
+    --------
+    >>> scaled_logarithms(np.array([[0.5, 0.5, 0.0], [-0.7, -0.7, -50.0], [-3.0, 2.0, 4.0]])).round(2).tolist()
+    [[0.95, 0.95, 0.0], [0.95, 0.95, 0.0], [-3.0, 2.0, 4.0]]
+    """
+    least = scores.min(axis=-1, keepdims=True, initial=np.inf)
+    powers = np.exp(np.minimum(scores, 1.0)).sum(axis=-1, keepdims=True)
+    logs = abs(powers - 1.0) < 10.0 * NEARLY_ONE
+    shares = (least >= 0.0) & (abs(scores.sum(axis=-1, keepdims=True) - 1.0) < NEARLY_ONE)
+    values = np.log(np.maximum(np.where(shares, scores, 1.0), NO_SHARE)) + np.where(logs, scores, 0.0)
+    return np.where(shares | logs, np.maximum(0.0, 1.0 + values / -np.log(NO_SHARE)), scores)
 
 
 _NORMALIZE: dict[str, Callable[[np.ndarray], np.ndarray]] = {

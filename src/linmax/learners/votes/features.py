@@ -1,37 +1,26 @@
-"""One trial of voters and raters as ratings of the known classes, and more raters made of all votes.
+"""One trial as ratings of the known classes, and counts of which class each voter names when each class is right.
 
-Coordinates: 0 is the share of all votes that a class has; 1 is 1 for a class that any voter names; 2 is what those who
-speak tell by what they named before.
-Then come the voters, the raters and, where instances have a constant, one threshold for each class.
+A rater is a voter as well: it votes for the class that it rates highest. Voters and these together are the jury.
 
-A rater's scores are centred over the known classes and divided by their root mean square so far, so that its unit does
-not matter; one that rates all classes alike is silent. In the share of votes a rater counts as one voter who divides
-its vote by softmax. Negated voters, and copies of voters by side columns, have no part in it.
+Coordinates, in this order: the share of votes that a class has; 1 for a class that anybody names; the votes of the
+jury; the scores of the raters; where instances have a constant, one threshold for each class. These are the narrow
+ones. After them come the evidence of all votes together and, unless there are too many, that of each juror.
 
-How many are silent: where many voters have nothing to say, some are worth more than elsewhere, and others less.
+Scores are logarithms of probabilities where they can be (`linmax.data.normalization.scaled_logarithms`). They are
+centered over the known classes and divided by their root mean square so far, so that the unit of a rater does not
+matter; one that rates all classes alike abstains. In the share of votes a rater divides its vote by its probabilities,
+or by the softmax of centered scores that are none. Negated voters, and copies of voters by side columns, have ratings
+but no part in anything else.
 
-Let s be how many of those who have spoken before are silent in a trial, and m and d its mean and deviation so far. Each
-voter has a second weight, which its vote counts with
+Evidence: juror i named class v in C_i(c, v) of the trials whose label was c, and voted V_i times. With f_c the share of
+trials with label c, the vote v says about class c
 
-    SILENCE_UNIT * (s - m) / d, but at most FARTHEST deviations,
+    E_i(c) = log (C_i(c, v) + S q_i(c, v)) / (f_c V_i + S),
 
-so that its trust is a line in s. The unit is small, so that it takes some hundred labels to learn such weights; and as
-long as s was always the same there is nothing to learn, and nothing is worked out. Negated voters and copies by side
-columns have no such weight.
-
-What voters name when each class is right: evidence beyond how often they are right.
-
-Voter i named class v in C_i(c, v) of the trials whose label was c, and spoke V_i times. With f_c the share of trials
-with label c, what the vote v tells of class c is the logarithm of
-
-    (C_i(c, v) + S q_i(c, v)) / (f_c V_i + S),
-
-where q_i is the guess before there are counts: i names the right class as often as it does on the whole, and otherwise
-any other as often as it names that one. A voter who speaks only where one class is right tells so, too. Evidence is
-added up over all who speak, as naive Bayes does (Dawid and Skene 1979), and becomes one more rater: a logit learns how
-far to trust it, for voters err together and the sum counts the same evidence several times.
-
-Raters have no part in it: the class that one rates highest says nothing of how sure it is.
+where q_i is the guess before there are counts: i names the right class as often as it does in all, and any other as
+often as it names that one otherwise. Their sum is naive Bayes (Dawid and Skene 1979). Jurors err together, so a logit
+learns how far to trust the sum, and each juror by itself: a weight for each juror, vote and class, of which only one
+number for each juror is learned by the logit and the rest is counted.
 """
 
 from __future__ import annotations
@@ -41,240 +30,197 @@ from typing import Any
 
 import numpy as np
 
+from linmax.data.normalization import NEARLY_ONE, NO_SHARE
 from linmax.jit.compiling import kernel
 from linmax.learners.base import Field
 
 __all__ = [
-    "CONFUSED",
-    "CONFUSION_FIELDS",
     "COPIED",
+    "COUNT_FIELDS",
+    "HITS",
     "NAMED",
     "SHARE",
     "UNIT",
+    "VOTED",
     "VOTERS",
-    "counted_voters",
+    "counted_jurors",
     "log_odds",
-    "note_silence",
     "note_trial",
-    "silence_varies",
+    "vote_of",
     "write_evidence",
-    "write_silence",
     "write_trial",
 ]
 
 
-SHARE, NAMED, CONFUSED = range(3)  # coordinates: the share of votes, whether there is any, evidence
-VOTERS = 3  # the first voter's
+SHARE, NAMED, VOTERS = range(3)  # coordinates: the share of votes, whether there is any, the first juror's
+LOG_SPAN = -math.log(NO_SHARE)  # of the logarithms of shares
 COPIED = 0.5  # rating of a voter's copy for one value of a side column: it is learned a quarter as fast as a voter
 SQUARE_ROUNDING = 1e-24  # of squares, relative: less is no difference between classes
+
+PRIOR_VOTES = 5.0  # S; votes for which the guess counts, and those for how often a juror is right
+UNIT = 0.3  # of scores and evidence, as ratings: they are learned a tenth as fast as votes
+MOST_COUNTS = 2**20  # beyond this many, nothing is counted and there is no evidence
+
+VOTED, HITS = 0, 1
+
+
+def counted_jurors(jurors: int, k: int) -> int:
+    """Return for how many jurors their votes are counted by class: for all, or none where these are too many."""
+    return jurors if jurors * k * k <= MOST_COUNTS else 0
+
+
+COUNT_FIELDS = {  # over trials with labels; "counted" are the jurors, or none where they are too many
+    "confused": Field(("counted", "class", "class")),  # trials with this label in which this class was named
+    "named": Field(("counted", "class")),  # how often each class was named
+    "labelled": Field(("class",)),  # trials with each label
+    "voted": Field(("juror", 2)),  # votes, and right ones
+    "everyone": Field((2,)),  # the same for all together
+}
+
+
+@kernel()
+def vote_of(pool: Any, known: int, i: int) -> int:
+    """Return the class that juror i names; -1 if none. Negated voters and copies name none."""
+    return pool.row[i] if 0 <= pool.row[i] < known and pool.signs[i] == 1.0 else -1
 
 
 @kernel()
 def write_rater(pool: Any, i: int, known: int, counts: bool, at: int) -> int:
     """Write the ratings of rater i from ``at`` on and add its vote to ``pool.scores``; ``counts`` adds to its scale."""
-    given, scale, votes = pool.given[i], pool.scales[i], pool.scores
+    given, scale, votes, voters = pool.given[i], pool.scales[i], pool.scores, pool.blocks[0]
     places, of, values = pool.places, pool.of, pool.values
-    place, mean, square = VOTERS + pool.blocks[0] + i, 0.0, 0.0
+    place, mean, square, sum_of_powers, best = VOTERS + voters + pool.blocks[1] + i, 0.0, 0.0, 0.0, 0
+    pool.row[voters + i] = -1
     for c in range(known):
         mean += given[c] / known
+        sum_of_powers += math.exp(LOG_SPAN * (min(given[c], 1.1) - 1.0))
+        best = c if given[c] > given[best] else best
     for c in range(known):
         square += (given[c] - mean) * (given[c] - mean) / known
     if square <= SQUARE_ROUNDING * mean * mean:
         return at
+    pool.row[voters + i] = best
     size = math.sqrt((scale[1] + square) / (scale[0] + 1.0))
     if counts:
         scale[0] += 1.0
         scale[1] += square
-    largest, total = -math.inf, 0.0
+    unit, total = 1.0 / LOG_SPAN if abs(sum_of_powers - 1.0) < NEARLY_ONE else size, 0.0
     for c in range(known):
-        largest = max(largest, (given[c] - mean) / size)
+        total += math.exp((given[c] - given[best]) / unit)
     for c in range(known):
-        total += math.exp((given[c] - mean) / size - largest)
-    for c in range(known):
-        value = (given[c] - mean) / size
-        places[at], of[at], values[at] = place, c, value
-        votes[c] += math.exp(value - largest) / total
+        places[at], of[at], values[at] = place, c, UNIT * (given[c] - mean) / size
+        votes[c] += math.exp((given[c] - given[best]) / unit) / total
         at += 1
     return at
 
 
 @kernel()
 def write_trial(pool: Any, known: int, counts: bool) -> int:
-    """Write the ratings of the trial, those of a coordinate together; return how many there are.
+    """Write the narrow ratings of the trial, those of a coordinate together; return where they end.
 
-    ``counts`` adds the raters' scores of this trial to their scales.
+    ``counts`` adds the raters' scores of this trial to their scales. ``pool.ballots`` receives the votes for each
+    class, then their number, and that of raters among them.
     """
     votes, row, signs, places, of, values = pool.scores, pool.row, pool.signs, pool.places, pool.of, pool.values
-    voters, raters, thresholds = pool.blocks[0], pool.blocks[1], pool.blocks[2]
+    voters, raters, thresholds, named = pool.blocks[0], pool.blocks[1], pool.blocks[2], pool.mixed
     at, speakers = 0, 0.0
     for c in range(known):
-        votes[c] = 0.0
-    for i in range(voters):
-        vote, sign = row[i], signs[i]
-        if 0 <= vote < known:
-            value = sign if abs(sign) == 1.0 else math.copysign(COPIED, sign)
-            places[at], of[at], values[at] = VOTERS + i, vote, value
-            at += 1
-            if sign == 1.0:
-                votes[vote] += 1.0
-                speakers += 1.0
-    for c in range(known if speakers > 0.0 else 0):
-        if votes[c] > 0.0:
-            places[at], of[at], values[at] = NAMED, c, 1.0
-            at += 1
+        votes[c] = named[c] = 0.0
     for i in range(raters):
         before = at
         at = write_rater(pool, i, known, counts, at)
         speakers += at > before
-    if speakers > 0.0:
-        for c in range(known):
-            if votes[c] > 0.0:
-                places[at], of[at], values[at] = SHARE, c, votes[c] / speakers
-                at += 1
+    rating = speakers
+    for i in range(voters + raters):
+        vote, sign = row[i], signs[i]
+        if 0 <= vote < known:
+            places[at], of[at] = VOTERS + i, vote
+            values[at] = sign if abs(sign) == 1.0 else math.copysign(COPIED, sign)
+            at += 1
+            if sign == 1.0:
+                named[vote] = 1.0
+                if i < voters:
+                    votes[vote] += 1.0
+                    speakers += 1.0
+    for c in range(known):
+        if named[c] > 0.0:
+            places[at], of[at], values[at] = NAMED, c, 1.0
+            at += 1
+    for c in range(known):
+        pool.ballots[c] = votes[c]
+        if votes[c] > 0.0:
+            places[at], of[at], values[at] = SHARE, c, votes[c] / speakers
+            at += 1
+    pool.ballots[known] = speakers
+    pool.ballots[known + 1] = rating
     for c in range(min(known, thresholds)):
-        places[at], of[at], values[at] = VOTERS + voters + raters + c, c, 1.0
+        places[at], of[at], values[at] = VOTERS + voters + 2 * raters + c, c, 1.0
         at += 1
     return at
 
 
-SILENCE_UNIT = 0.25  # rating of a vote one deviation from the mean: it is learned a sixteenth as fast as a voter
-FARTHEST = 2.0  # deviations
-
-ROWS, SUM, SQUARES = range(3)  # of `silence`: trials, and of the numbers of silent voters the sum and that of squares
-
-
 @kernel()
-def count_silent(pool: Any) -> int:
-    """Return how many voters who have voted before abstain."""
-    row, seen, count = pool.row, pool.seen, 0
-    for i in range(row.size):
-        count += row[i] < 0 and seen[VOTERS + i] == 1
-    return count
-
-
-@kernel()
-def silence_varies(silence: np.ndarray) -> bool:
-    """Return whether the number of silent voters ever differed; exact, for these are sums of whole numbers."""
-    return silence[ROWS] * silence[SQUARES] > silence[SUM] * silence[SUM]
-
-
-@kernel()
-def write_silence(pool: Any, known: int, first: int, at: int) -> int:
-    """Write the votes once more, by how many are silent, as ratings of the places from ``first`` on.
-
-    They are written from ``at`` on; returns where they end. ``first`` is the number of all coordinates if there are no
-    such places.
-    """
-    silence, row, signs, places, of, values = pool.silence, pool.row, pool.signs, pool.places, pool.of, pool.values
-    if first == pool.seen.size or not silence_varies(silence):
-        return at
-    mean = silence[SUM] / silence[ROWS]
-    deviation = math.sqrt(silence[ROWS] * silence[SQUARES] - silence[SUM] * silence[SUM]) / silence[ROWS]
-    value = SILENCE_UNIT * max(-FARTHEST, min(FARTHEST, (count_silent(pool) - mean) / deviation))
-    for i in range(row.size):
-        if 0 <= row[i] < known and signs[i] == 1.0:
-            places[at], of[at], values[at] = first + i, row[i], value
-            at += 1
-    return at
-
-
-@kernel()
-def note_silence(pool: Any) -> bool:
-    """Count the silent voters of a trial; return whether their number differs for the first time."""
-    silence, count = pool.silence, float(count_silent(pool))
-    before = silence_varies(silence)
-    silence[ROWS] += 1.0
-    silence[SUM] += count
-    silence[SQUARES] += count * count
-    return silence_varies(silence) and not before
-
-
-GUESS_COUNTS = 5.0  # S: votes that the guess counts for
-OTHERS_COUNT = 5.0  # votes that the others count for, in how often a voter is right, and a habit of naming all alike
-UNIT = 0.3  # of evidence, as a rating: it is learned a tenth as fast as a voter
-MOST_COUNTS = 2**20  # beyond so many, nothing is counted and there is no evidence
-NEARLY_ZERO = 1e-200  # a product whose logarithm is taken before it is multiplied further
-
-VOTES, RIGHT = 0, 1
-
-
-def counted_voters(voters: int, k: int) -> int:
-    """Return of how many voters it is counted what they name: of all, or where they are too many of none."""
-    return voters if voters * k * k <= MOST_COUNTS else 0
-
-
-CONFUSION_FIELDS = {  # counts over trials with labels; "counted" are the voters, or none where they are too many
-    "confused": Field(("counted", "class", "class")),  # trials with this label in which this class was named
-    "named": Field(("counted", "class")),  # how often each class was named
-    "voted": Field(("counted", 2)),  # votes, and right ones
-    "everyone": Field((2,)),  # the same of all together
-    "labelled": Field(("class",)),  # trials with each label
-}
-
-
-@kernel()
-def named_by(pool: Any, known: int, i: int) -> int:
-    """Return the class that voter i names; -1 if none. Negated voters and copies name none."""
-    return pool.row[i] if 0 <= pool.row[i] < known and pool.signs[i] == 1.0 else -1
-
-
-@kernel()
-def write_evidence(pool: Any, known: int, at: int) -> int:
-    """Write what all who vote tell of each class, as ratings from ``at`` on; return where they end."""
+def write_evidence(pool: Any, known: int, narrow: int, at: int) -> int:
+    """Write the evidence from ``at`` on: of all jurors, at coordinate ``narrow``, and of each; return where it ends."""
     if not pool.confused.size or known < 2:
         return at
-    evidence, places, of, values, labelled = pool.scores, pool.places, pool.of, pool.values, pool.labelled
-    trials, spoke, mean = 0.0, False, 0.0
-    guessed, others = GUESS_COUNTS, OTHERS_COUNT
-    usual_right = (pool.everyone[RIGHT] + 1.0) / (pool.everyone[VOTES] + 2.0)
+    total, places, of, values, labelled = pool.scores, pool.places, pool.of, pool.values, pool.labelled
+    trials, anybody, each = 0.0, False, pool.weights.shape[1] > narrow + 1
+    usual_right, first = (pool.everyone[HITS] + 1.0) / (pool.everyone[VOTED] + 2.0), at
     for c in range(known):
         trials += labelled[c]
-        evidence[c], values[at + c] = 0.0, 1.0
-    for i in range(len(pool.voted)):
-        vote = named_by(pool, known, i)
+        total[c] = 0.0
+    at += known
+    for i in range(pool.row.size):
+        vote = vote_of(pool, known, i)
         if vote < 0:
             continue
-        spoke = True
-        counts, named, votes = pool.confused[i], pool.named[i], pool.voted[i, VOTES]
-        right = (pool.voted[i, RIGHT] + others * usual_right) / (votes + others)  # drawn to how often all are
-        usual = (1.0 - right) * (named[vote] + others / known)
+        anybody = True
+        counts, named, votes, mean = pool.confused[i], pool.named[i], pool.voted[i, VOTED], 0.0
+        right = (pool.voted[i, HITS] + PRIOR_VOTES * usual_right) / (votes + PRIOR_VOTES)
+        usual = (1.0 - right) * (named[vote] + PRIOR_VOTES / known)
         share = votes / trials if trials > 0.0 else 0.0
         for c in range(known):
-            guess = right if c == vote else usual / (votes + others - named[c] - others / known)
-            values[at + c] *= (counts[c, vote] + guessed * guess) / (share * labelled[c] + guessed)
-            if values[at + c] < NEARLY_ZERO:
-                evidence[c] += math.log(values[at + c])
-                values[at + c] = 1.0
-    if not spoke:
-        return at
+            guess = right if c == vote else usual / (votes + PRIOR_VOTES - named[c] - PRIOR_VOTES / known)
+            evidence = math.log((counts[c, vote] + PRIOR_VOTES * guess) / (share * labelled[c] + PRIOR_VOTES))
+            values[at + c] = evidence
+            total[c] += evidence
+            mean += evidence / known
+        if each:
+            for c in range(known):
+                places[at], of[at], values[at] = narrow + 1 + i, c, UNIT * (values[at] - mean)
+                at += 1
+    if not anybody:
+        return first
+    mean = 0.0
     for c in range(known):
-        evidence[c] += math.log(values[at + c])
-        mean += evidence[c] / known
+        mean += total[c] / known
     for c in range(known):
-        places[at], of[at], values[at] = CONFUSED, c, UNIT * (evidence[c] - mean)
-        at += 1
+        places[first + c], of[first + c], values[first + c] = narrow, c, UNIT * (total[c] - mean)
     return at
 
 
 @kernel()
-def note_trial(pool: Any, known: int, label: int, weight: float) -> None:
-    """Count what voters named in a trial with this label."""
-    pool.labelled[label] += weight
-    for i in range(len(pool.voted)):
-        vote = named_by(pool, known, i)
+def note_trial(pool: Any, known: int, sure: float) -> None:
+    """Count what jurors named in a trial whose class is c with probability ``pool.target[c]``."""
+    target = pool.target
+    for c in range(known):
+        pool.labelled[c] += sure * target[c]
+    for i in range(pool.row.size):
+        vote = vote_of(pool, known, i)
         if vote >= 0:
-            right = weight if vote == label else 0.0
-            pool.confused[i, label, vote] += weight
-            pool.named[i, vote] += weight
-            pool.voted[i, VOTES] += weight
-            pool.voted[i, RIGHT] += right
-            pool.everyone[VOTES] += weight
-            pool.everyone[RIGHT] += right
+            for votes in (pool.voted[i], pool.everyone):
+                votes[VOTED] += sure
+                votes[HITS] += sure * target[vote]
+            if pool.confused.size:
+                pool.named[i, vote] += sure
+                for c in range(known):
+                    pool.confused[i, c, vote] += sure * target[c]
 
 
 def log_odds(pool: Any) -> np.ndarray:
-    """Return by how much, as a rating, the vote of each voter favors its class over another, on the whole."""
-    usual = (pool.everyone[RIGHT] + 1.0) / (pool.everyone[VOTES] + 2.0)
+    """Return by how much, as a rating, the vote of each juror favors its class over another, in all."""
+    usual = (pool.everyone[HITS] + 1.0) / (pool.everyone[VOTED] + 2.0)
     votes, hits = pool.voted.T
-    right = (hits + OTHERS_COUNT * usual) / (votes + OTHERS_COUNT)
+    right = (hits + PRIOR_VOTES * usual) / (votes + PRIOR_VOTES)
     return np.asarray(UNIT * np.log(right / (1.0 - right) * (max(2, pool.labelled.size) - 1)))
