@@ -76,7 +76,8 @@ def test_any_scale_of_scores_stays_in_the_unit_interval(scale):
 
 
 def test_names():
-    assert Normalizer().kinds == NORMALIZATIONS
+    assert Normalizer().kinds == ("log",)
+    assert Normalizer(NORMALIZATIONS).kinds == NORMALIZATIONS
     for bad, message in [("min-max", "must be one of minmax"), ([], "at least one"), (["log", "log"], "distinct")]:
         with pytest.raises(ValueError, match=message):
             Normalizer(bad)

@@ -443,13 +443,16 @@ def test_probabilities_are_as_sure_as_they_are_right():
 
 def test_raters_on_any_scale_are_fused():
     scores, labels = ratings(600)
-    fusion = VoteFusion("AR-winnow(1.1)").fit(scores[:300], labels[:300])
+    kinds = ["minmax", "softmax", "borda", "onehot", "log"]
+    fusion = VoteFusion("AR-winnow(1.1)", normalize=kinds).fit(scores[:300], labels[:300])
     report = fusion.report(scores[300:], labels[300:])
     assert report.test.accuracy["fusion"] > 0.9
-    by_name = VoteFusion("AR-winnow(1.1)").fit({str(i): scores[:300, i] for i in range(4)}, labels[:300])
+    by_name = VoteFusion("AR-winnow(1.1)", normalize=kinds).fit(
+        {str(i): scores[:300, i] for i in range(4)}, labels[:300]
+    )
     np.testing.assert_array_equal(fusion.predict(scores), by_name.predict({str(i): scores[:, i] for i in range(4)}))
     copies = fusion.weights(copies=True)
-    assert set(copies["0"]) == {"minmax", "softmax", "borda", "onehot", "log"}
+    assert set(copies["0"]) == set(kinds)
     for name, weight in fusion.weights().items():
         assert sum(copies[name].values()) == pytest.approx(weight)
     figures = report.to_dict()

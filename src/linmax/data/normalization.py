@@ -147,7 +147,7 @@ class Normalizer:
     Parameters
     ----------
     kinds
-        Names, or "auto" for all:
+        Names, or "auto" for "log":
 
         ========== ==========================================================================================
         minmax     (s - min) / (max - min) over the classes of the instance; 0 if all are equal
@@ -169,7 +169,7 @@ class Normalizer:
     """
 
     def __init__(self, kinds: str | Sequence[str] = "auto") -> None:
-        names = NORMALIZATIONS if isinstance(kinds, str) and kinds == "auto" else kinds
+        names = "log" if isinstance(kinds, str) and kinds == "auto" else kinds
         names = (names,) if isinstance(names, str) else names
         self.kinds = tuple(one_of("normalization", kind, NORMALIZATIONS) for kind in names)
         if not self.kinds or len(set(self.kinds)) < len(self.kinds):
