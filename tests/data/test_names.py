@@ -101,7 +101,8 @@ def test_an_id_that_counts_from_0_is_no_voter_either() -> None:
         with pytest.raises(ValueError, match="column 'id' has another value in every row, such as 3"):
             linmax.VoteFusion("perceptron").fit(frame, y)
     answers = [[f"answer {t}", f"answer {t}" if t % 3 == 0 else f"guess {t}"] for t in range(40)]
-    open_ended = linmax.VoteFusion("perceptron").fit(answers, [f"answer {t}" for t in range(40)])
+    with pytest.warns(UserWarning, match="taken as open"):
+        open_ended = linmax.VoteFusion("perceptron").fit(answers, [f"answer {t}" for t in range(40)])
     assert open_ended.voters_ == ["0", "1"]  # another answer to every question, and a voter that is mostly wrong
 
 

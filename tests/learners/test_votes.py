@@ -10,6 +10,7 @@ import pytest
 from linmax import Learner, VoteFusion, experts, majority_problem, merge, run
 from linmax.data.normalization import log_shares
 from linmax.jit.compiling import JIT
+from linmax.learners.votes import jury
 from linmax.learners.votes import pool as mixture
 from reference_learners import ReferenceVotes
 
@@ -382,6 +383,18 @@ def test_open_answers_count_nothing_by_class() -> None:
         np.roll(model.scores(instances_of(votes, scores, False)), 1, axis=1),
         rtol=1e-6,
     )
+
+
+@pytest.mark.small
+def test_open_answers_are_weighed_by_a_power_of_accuracy() -> None:
+    votes, _, labels = CASES["both"]
+    pool = run(
+        mixture.VotesPool("open"), instances_of(votes, np.zeros((len(votes), 0, K)), False), labels
+    ).model.engine.top.running
+    for voter, column in enumerate(votes.T):
+        right, voted = ((column == labels) & (column >= 0)).sum(), (column >= 0).sum()
+        expected = ((4.0 * 0.7 + right) / (4.0 + voted)) ** 8
+        assert jury.weight_of(pool.struct, voter, K) == pytest.approx(expected)
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")

@@ -287,7 +287,7 @@ def _checked_key(key: AnswerKey, answer: Any, place: Callable[[], str]) -> Hasha
 def are_open(given: Ballots, labels: Sequence[Any] | np.ndarray) -> bool:
     """Return whether most of the later labelled trials bring an answer never seen before.
 
-    A voter with another answer in every trial, none of them right, does not count: its column may hold ids. With fewer
+    A voter with another answer in every trial that is seldom right does not count: its column may hold ids. With fewer
     than `FEWEST_JUDGED` labelled trials the answer is no.
 
     Examples
@@ -306,7 +306,7 @@ def are_open(given: Ballots, labels: Sequence[Any] | np.ndarray) -> bool:
     codes = given.codes[labelled]
     voted = (codes >= 0).sum(axis=0)
     distinct = np.array([len(np.unique(column[column >= 0])) for column in codes.T])
-    answers = codes[:, (distinct < voted) | (codes == right).any(axis=0)]
+    answers = codes[:, (distinct < voted) | (4 * (codes == right).sum(axis=0) > voted)]
     first = np.full(len(given.named) + 1, len(labelled))
     np.minimum.at(first, answers, np.arange(len(labelled))[:, None])
     new = ((first[answers] == np.arange(len(labelled))[:, None]) & (answers >= 0)).any(axis=1)

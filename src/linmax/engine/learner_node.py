@@ -66,6 +66,7 @@ class LearnerNode(Node):
 
     def prepare(self, engine: Engine) -> None:
         self.running = self.described.start(engine.state.weights.shape[1])
+        self.running.open = self.running.open or engine.settings.candidates
         self.running.meet(engine.layout)
 
     def grown(self, engine: Engine) -> None:

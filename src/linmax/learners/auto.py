@@ -60,7 +60,7 @@ class RunningAuto(Running):
             raters = np.arange((self.columns >= 0).sum(), layout.raters)
             new = self.attributes is not None and not (self.columns < 0).any()
             self.columns = np.concatenate([self.columns, raters, -1 - np.arange(slots() if new else 0)])
-            self.votes = self.votes or RunningVotes()
+            self.votes = self.votes or RunningVotes(self.open)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -73,7 +73,7 @@ class RunningAuto(Running):
         if "attributes" in saved:
             self.attributes = self.attributes or RunningPool(self.attribute_kind)
         if "votes" in saved:
-            self.votes = self.votes or RunningVotes()
+            self.votes = self.votes or RunningVotes(self.open)
         for name, pool in self.pools.items():
             pool.restore(saved[name])
 

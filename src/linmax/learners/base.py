@@ -427,6 +427,7 @@ class Running(LearnerState):
 
     takes_gaps = False  # whether `play` takes trials without a label, below 0
     gives_logarithms = False  # whether its scores are used as logarithms of probabilities
+    open = False  # whether every trial has its own candidates, so that nothing is to be learned about single classes
     gives_probabilities = False  # whether these are its probabilities, without calibration
 
     @property

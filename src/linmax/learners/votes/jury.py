@@ -24,6 +24,9 @@ where i and j voted together N_ij times and agreed A_ij times: a clique of copie
 Where jurors agree no more than their habits explain, how often each names each class, agreement says nothing: with z
 the agreement beyond that in its standard errors, these counts count z^2 / (z^2 + `CONVINCED`^2) times.
 
+Where answers are open, the number of candidates shows how much the voters disagree, not how hard it is to guess: there
+u_i = a_i^8.
+
 Nothing here depends on which class is which.
 """
 
@@ -42,6 +45,7 @@ from linmax.learners.votes.features import HITS, VOTED, vote_of
 __all__ = [
     "JURY_FIELDS",
     "MOST_PAIRED",
+    "is_open",
     "note_row",
     "note_weights",
     "predict_best",
@@ -52,6 +56,7 @@ __all__ = [
 
 TRUSTED_VOTES, TRUSTED_ACCURACY = 4.0, 0.7
 POWER = 2.5
+OPEN_POWER = 8.0  # of accuracies, where answers are open
 LEAST, HIGHEST = 0.02, 0.98  # bounds on accuracies
 REDUNDANT, PRIOR_PAIRS = 0.7, 10.0  # how far excess agreement counts, and votes together that count for none
 UNCOMPARED = 2.0  # what log odds are divided by where jurors are too many to be compared
@@ -71,6 +76,12 @@ JURY_FIELDS = {
     "rows": Field((2,)),  # weights of rows without a label, and with one
     "ballots": Field(("ballot",), merge="", saved=False),  # the votes for each class, their number, and that of raters
 }
+
+
+@kernel()
+def is_open(pool: Any) -> bool:
+    """Return whether every trial has its own answers, so that nothing is counted by class."""
+    return bool(pool.habits.shape[1] == 0)
 
 
 @kernel()
@@ -108,6 +119,10 @@ def odds(pool: Any, i: int, known: int) -> float:
 @kernel()
 def weight_of(pool: Any, i: int, known: int) -> float:
     """Return u_i, before it is divided by the mean."""
+    if is_open(pool):
+        own = pool.voted[i]
+        accuracy = (TRUSTED_VOTES * TRUSTED_ACCURACY + own[HITS]) / (TRUSTED_VOTES + own[VOTED])
+        return math.pow(accuracy, OPEN_POWER)
     return math.pow(max(0.0, odds(pool, i, known)), POWER)
 
 
@@ -144,7 +159,9 @@ def predict_best(pool: Any, known: int, shares: np.ndarray) -> None:
 @kernel()
 def predict_weighed(pool: Any, known: int, shares: np.ndarray) -> None:
     """Write the square of the weighed share of votes."""
-    first = math.pow(math.log(TRUSTED_ACCURACY / (1.0 - TRUSTED_ACCURACY) * max(1, known - 1)), POWER)
+    first = math.pow(TRUSTED_ACCURACY, OPEN_POWER)
+    if not is_open(pool):
+        first = math.pow(math.log(TRUSTED_ACCURACY / (1.0 - TRUSTED_ACCURACY) * max(1, known - 1)), POWER)
     mean = (pool.usual[1] + first) / (pool.usual[0] + 1.0)
     total, power = 0.0, 0.0
     for c in range(known):

@@ -57,6 +57,7 @@ from linmax.learners.votes.features import (
 from linmax.learners.votes.jury import (
     JURY_FIELDS,
     MOST_PAIRED,
+    is_open,
     note_row,
     note_weights,
     predict_best,
@@ -174,7 +175,7 @@ def predict(pool: Any, refitted: np.ndarray, known: int) -> None:
         guess = pool.guesses[m, 0] / (pool.guesses[m, 0] + pool.guesses[m, 1])
         says = ANSWERS[m]
         if m == WEIGHED:
-            says = say_of_rows(pool)
+            says = 1.0 if is_open(pool) else say_of_rows(pool)
         elif m == PLAIN_SHARE:
             says = SOFT_SAY * pool.ballots[known + 1] / max(1.0, pool.ballots[known])
         for c in range(known):
