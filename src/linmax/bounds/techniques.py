@@ -258,7 +258,7 @@ def revealed_share(classes: float, gamma: float) -> float:
 def bandit(
     bound: Callable[..., float], trials: int, classes: int, gamma: float, *, noise: float = 0.0, **known: Any
 ) -> float:
-    """Expected mistakes of a rule that tries a class and is told only whether it is right.
+    """Expected mistakes of a rule that tries a class and sees only whether it is right.
 
     Conditions: k = ``classes``, all known from the start. With probability gamma the class tried is drawn from all k,
     otherwise it is the prediction. The rule updates only where its prediction is wrong or tied. It is shown the trials

@@ -101,7 +101,7 @@ def begin(kind: int, weights: np.ndarray, backlog: np.ndarray, means: np.ndarray
 
 @kernel()
 def squared_norm(added: float, square: float, cross: float, back: float) -> float:
-    """||S + added w||^2 from the kept sums; -1 where they cancel, so that it must be taken afresh."""
+    """||S + added w||^2 from the kept sums; -1 where they cancel, so that it must be summed again."""
     result = back + added * (2.0 * cross + added * square)
     return result if result > CANCELLED * (back + added * added * square) else -1.0
 
@@ -142,7 +142,7 @@ def unit_of(tracked: int, spread: int, scalars: np.ndarray, means: np.ndarray) -
 def settle(g: float, means: np.ndarray) -> bool:
     """The weights change: the trials since the last change join WEIGHT, with the g that they had.
 
-    Returns whether the sums cancelled and must be taken afresh.
+    Returns whether the sums cancelled and must be summed again.
     """
     added = means[IDLE] * g
     if added == 0.0:
@@ -249,7 +249,7 @@ def raise_anchor(
 
 @kernel()
 def coming(trials: int, fade: float, age: float) -> float:
-    """What the next so many trials add to IDLE."""
+    """What the next trials add to IDLE."""
     return trials * age + fade * (0.5 * trials * (trials + 1))
 
 

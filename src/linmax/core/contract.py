@@ -63,7 +63,7 @@ SHIFT = 0  # true weight = stored weight * exp(SHIFT + GAUGE); the loop raises S
 GAUGE = 1  # the rule's own common factor (its logarithm), such as a norm
 REACH = 2  # promise: no update while margin > REACH, so z need not be built
 MASS = 3  # a sum over all coordinates that the rule keeps, at the stored scale
-PEAK = 4  # largest MASS since it was last summed afresh
+PEAK = 4  # largest MASS since it was last summed from scratch
 TOP = 5  # largest magnitude that the last update wrote, or nan: the rule does not say and the loop looks
 WEIGHT = 6  # how much the trial at hand counts; 1 but for trials with weights
 OWN = 7
@@ -158,7 +158,7 @@ class Rule:
     everywhere
         Every update may change every weight; the step then gets all coordinates, z = 0 included.
     gain
-        Second-order rules: params[0] is the address of the function that tells how far a step goes, and memory[0] is
+        Second-order rules: params[0] is the address of the function that gives the length of a step, and memory[0] is
         the variances (see `linmax.rules.second_order`).
     weighs
         The step reads ``scalars[WEIGHT]`` itself; else its z is multiplied by it.
@@ -278,7 +278,7 @@ BoundOf: TypeAlias = "Callable[[Rule, Rows], Bound]"
 
 
 class Trials(NamedTuple):
-    """T trials: instances in blocks, of which an absent one has no columns, and three columns beside them.
+    """T trials: instances in blocks, of which an absent one has no columns, and three columns with them.
 
     Coordinates: voters, then score sub-experts, then attribute f (0 = the constant) of class c at
     ``experts + f * stride + c``. Dense attributes come before sparse ones.

@@ -38,7 +38,7 @@ def longest_row(starts: np.ndarray) -> int:
 
 @kernel(int64(Indices))
 def longest_of_many(starts: np.ndarray) -> int:
-    """`longest_row`, for so many rows that a compiled loop is worth while."""
+    """`longest_row`, for enough rows that a compiled loop pays."""
     longest, ends = 0, starts[1:]
     for t in range(ends.size):
         longest = max(longest, ends[t] - starts[t])

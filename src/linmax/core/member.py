@@ -235,7 +235,7 @@ def rescore(m: RunningRule, t: int, _: int) -> int:
     """Correct the scores of classes whose stored weights have underflowed, from the weights' logarithms.
 
     Where others have grown by hundreds of orders of magnitude, the stored weights of an instance may be too small to
-    hold: its plain scores are zero and would tie, but the logarithms still tell the classes apart. A score too small
+    hold: its plain scores are zero and would tie, but the logarithms still distinguish the classes. A score too small
     for a float becomes a tiny number in the right order and with the right sign.
     """
     index, z, scores, known, shift = m.index, m.z, m.scores, known_at(m, t), m.scalars[SHIFT]

@@ -27,7 +27,7 @@ def largest_rating(trials: Trials) -> float:
 
 
 def stride_for(classes: int) -> int:
-    """Length of a row of weights for so many classes: whole vectors, so that rows start at cache lines."""
+    """Length of a row of weights for this many classes: whole vectors, so that rows start at cache lines."""
     if classes <= 2:
         return classes
     return 4 if classes <= 4 else -(-classes // 8) * 8

@@ -1,6 +1,6 @@
 """The engine: the state of a learner, and the trials that it plays, slice by slice.
 
-A slice is a stretch of trials, after the recent instances of the slice before; a small one is written out as a panel.
+A slice is a stretch of trials, after the recent instances of the slice before; a small one is copied to a panel.
 Its length changes no result.
 
 The rest of the engine: `linmax.engine.lowering` (from descriptions to members and nodes), `first_state` and `growth`
@@ -98,7 +98,7 @@ class Engine:
     def restored(
         cls, learner: Any, layout: Layout, k: int, settings: Settings, arrays: Mapping[str, np.ndarray]
     ) -> Engine:
-        """An engine that goes on where another one's `arrays` were taken; they are copied."""
+        """An engine that continues where another one's `arrays` were taken; they are copied."""
         stride, shape = stride_for(k), arrays["state.weights"].shape
         rows = (shape[-1] - layout.voters - layout.raters) // stride if stride else 0
         engine = cls(learner, layout, k, settings, capacity=rows, begin=False)
@@ -150,7 +150,7 @@ class Engine:
             node.renumber(order)
 
     def know(self, classes: int) -> None:
-        """So many classes, from the first on, may be predicted from now on, before a label has named them all."""
+        """Let this many classes, from the first on, be predicted from now on, before a label has named them all."""
         self.state.shape[KNOWN] = classes
         for node in self.top.walk():
             node.know(classes)
@@ -280,7 +280,7 @@ class Engine:
         )
 
     def small(self, trials: Trials) -> bool:
-        """Whether trials are written out as a panel: few ratings each, and a technique that scores them often."""
+        """Whether trials are copied to a panel: few ratings each, and a technique that scores them often."""
         attributes = self.layout.dense + self.layout.sparse > 0
         often = self.memory or (self.averages and not attributes)
         limit = min(SMALL, SMALL_WITH_ATTRIBUTES) if attributes else SMALL

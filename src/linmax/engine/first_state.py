@@ -17,7 +17,7 @@ __all__ = ["first_state"]
 
 
 def first_state(engine: Engine, rows: int) -> State:
-    """The state before the first trial, with space for so many rows of the linear machine."""
+    """The state before the first trial, with space for this many rows of the linear machine."""
     runs, layout, k, settings = engine.runs, engine.layout, engine.k, engine.settings
     stride, experts = stride_for(k), layout.voters + layout.raters
     size = experts + rows * stride

@@ -529,7 +529,7 @@ class NumbersPath(OneTrialPath):
         return self._open and count <= self._longest
 
     def settle(self) -> None:
-        self._open = False  # whoever has the engine may move its arrays
+        self._open = False  # the holder of the engine may move its arrays
 
 
 # -- which path there is ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How a model has fared: its trials and mistakes, their curve, and what it scored lately before each label came.
+"""How a model has fared: its trials and mistakes, their curve, and its recent scores before each label came.
 
 The curve thins itself: its points are at multiples of a stride, which doubles when there are too many. The scores are
 a ring of the last trials, by which they are turned into probabilities. Where all trials are scored, the levels of
@@ -48,7 +48,7 @@ def new_record(k: int, followed: bool = False) -> Record:
 
 
 def begun(k: int, trials: int, mistakes: int, followed: bool = False) -> Record:
-    """After trials of which no more is known than their number: the curve goes on from here."""
+    """After trials of which no more is known than their number: the curve continues from here."""
     record = new_record(k, followed)
     stride = 1
     while stride * POINTS < trials:

@@ -1,6 +1,6 @@
 """Announce compilation: a first use may compile for seconds, and its user should know why.
 
-Whoever waits longer than `DELAY` seconds for the compiler sees one line on a terminal or in a notebook, and `logging`
+After `DELAY` seconds of compiling, one line appears on a terminal or in a notebook, and `logging`
 (logger "linmax", level INFO) gets it everywhere. ``LINMAX_QUIET=1`` silences the terminal. The command line replaces
 the line by a spinner that names the kernels (`spinning`).
 """

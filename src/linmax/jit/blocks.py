@@ -99,11 +99,11 @@ class _Factor:
         return self.builder.load(self.builder.gep(self.data, [self.place(row, column)]))
 
     def several(self, row: Any, column: Any, lanes: int) -> Any:
-        """Pointer to so many numbers of a row."""
+        """Pointer to this many numbers of a row."""
         return vector_pointer(self.builder, self.data, self.place(row, column), lanes)
 
     def load(self, row: Any, column: Any, lanes: int = SIDE) -> Any:
-        """So many numbers of a row."""
+        """This many numbers of a row."""
         return self.builder.load(self.several(row, column, lanes), align=8)
 
     def less(self, sums: Any, factor: Any, numbers: Any) -> Any:

@@ -140,7 +140,7 @@ class ReadCode(JITCodeLibrary):  # type: ignore[misc]
 
 @cache
 def _name_helpers() -> None:
-    """Tell LLVM where the functions are by which arrays are taken out of Python's objects."""
+    """Register with LLVM the functions that take arrays out of Python's objects."""
     for name, address in _nrt_python.c_helpers.items():
         binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 

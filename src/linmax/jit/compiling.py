@@ -229,7 +229,7 @@ def kernel(
     A ``hot`` helper is always inlined in its caller; it should have few call sites. One that ``reorders`` may add up in
     any order, where nothing hangs on the last bit. A ``locked`` one keeps the interpreter's lock.
     """
-    # Numba would have all that a hot function calls written out, if nothing were said about it.
+    # By default Numba would inline all calls of a hot function.
     options = OPTIONS | {"no_cfunc_wrapper": True, "forceinline": hot}
     if not allocates:
         options |= {"_nrt": False}

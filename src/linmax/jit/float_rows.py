@@ -62,7 +62,7 @@ class _Row:
         return data_pointer(self.context, self.builder, kind, array)
 
     def within(self, kind: Any, array: Any, place: Any, count: Any) -> None:
-        """In the checked mode: so many numbers from a place on are in the array."""
+        """In the checked mode: this many numbers from a place on are in the array."""
         inside_array(self.context, self.builder, kind, array, place, count)
 
     def block(self, data: Any, place: Any) -> Any:

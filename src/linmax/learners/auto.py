@@ -1,6 +1,6 @@
 """The pool that suits the instances: one for attributes, one for voters and raters, or both.
 
-With both, the votes of the members of the first are raters beside the others, and the second decides.
+With both, the votes of the members of the first are further raters, and the second decides.
 """
 
 from __future__ import annotations

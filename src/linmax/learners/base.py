@@ -63,19 +63,19 @@ class Placement(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """States to be mixed, their shares, and the state that all of them went on from, if there is one."""
+    """States to be mixed, their shares, and the state that all of them continued from, if there is one."""
 
     parts: Sequence[Placement]
     shares: np.ndarray
     base: Placement | None
     k: int  # classes of all together
     known: int  # of them, those that may be predicted
-    anew: bool = False  # whether parts may have begun anew since the base, and learned its trials once more
-    last: bool = False  # whether these are all that went on from the base, so that the mixture ends a pass
+    anew: bool = False  # whether parts may have started from scratch since the base, and learned its trials once more
+    last: bool = False  # whether these are all that continued from the base, so that the mixture ends a pass
 
     @property
     def start(self) -> Placement | None:
-        """The state that all parts went on from and still hold what it had learned, if there is one."""
+        """The state that all parts continued from and still hold what it had learned, if there is one."""
         return None if self.anew else self.base
 
     def of(self, take: Callable[[Any], Any]) -> Mixture:
@@ -459,7 +459,7 @@ class Running(LearnerState):
         return None
 
     def mix(self, mixture: Mixture) -> None:
-        """Become the mixture of states that learned apart; this one has seen nothing (see `Description.unmixable`)."""
+        """Become the mixture of other states; this one has seen nothing (see `Description.unmixable`)."""
         raise NotImplementedError
 
     def renumber(self, order: Sequence[int]) -> None:
@@ -470,5 +470,5 @@ class Running(LearnerState):
 
 
 def silent(shape: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """What is predicted when nothing speaks, ``known`` classes at each trial."""
+    """Predictions where nothing votes, ``known`` classes at each trial."""
     return np.where((shape[LARGEST] != 0) | (known == 0), known - 1, 0).astype(np.int32)

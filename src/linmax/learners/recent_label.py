@@ -1,9 +1,9 @@
-"""The recent-label voter: it rates each class by how often its label came lately, and looks at nothing else.
+"""The recent-label voter: it rates each class by how often its label came recently, and looks at nothing else.
 
 r_c <- decay r_c + [c = label]. On streams sorted by class, or with drift, the last label says more than most
 sub-experts; on shuffled ones it says how frequent a class is. It assumes that labels come promptly.
 
-A member of the pool for attributes: which labels came lately (see `recent_label`).
+A member of the pool for attributes: which labels came recently (see `recent_label`).
 
 It is silent where rows are predicted only: nobody says that they come after those that were learned last.
 """
@@ -108,7 +108,7 @@ class RecentLabel(Description):
 
 
 def recent_label(decay: float = 0.8) -> RecentLabel:
-    """Predict the class whose label came most lately and often: r_c <- decay r_c + [c = label].
+    """Predict the class whose label came most recently and often: r_c <- decay r_c + [c = label].
 
     Parameters
     ----------

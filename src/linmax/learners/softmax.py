@@ -5,7 +5,7 @@ speak at once, so this is not of the form f(w, z), and no mistake bound is lifte
 known: see the notes of `softmax`.
 
 Between refits each trial is a Kalman step (the curvature of its log loss is added, then one Newton step on its
-gradient). At trials 10, 15, 22, 33, ... Newton steps with a line search fit all stored trials afresh. Old trials are
+gradient). At trials 10, 15, 22, 33, ... Newton steps with a line search refit all stored trials. Old trials are
 folded into a Gaussian when the store is full, so that nothing grows with the stream.
 
 The robust form takes a label for a guess with probability e: P(y) = (1 - e) P_y + e / k. Each trial then counts as
@@ -16,7 +16,7 @@ The compiled part of the second-order softmax: its trials as lists of ratings, a
 
 The second-order softmax at work: its state, its refits, and the folding of old trials into a Gaussian.
 
-Mixtures of softmaxes that learned apart: what each learned from its trials, as a Gaussian, added up.
+Mixtures of softmaxes that learned separately: what each learned from its trials, as a Gaussian, added up.
 
 The trials that a softmax keeps for its refits are folded into its Gaussian, as old ones are in any case.
 With the prior precision r, one of precision P and pull b has learned
@@ -233,7 +233,7 @@ def survey(
 ) -> float:
     """Log likelihood of the stored trials begin..end; its gradient, and the lower half of its curvature, are added.
 
-    The last of ``gradient`` receives the number of labels that were guesses, as far as can be told.
+    The last of ``gradient`` receives the number of labels that were guesses, as far as is known.
     """
     total, shares, mean = 0.0, room[1], room[2]
     for t in range(begin, end):
@@ -718,7 +718,7 @@ class RobustSoftmax(Softmax):
 
 
 def softmax(prior: float = 0.1) -> Softmax:
-    """Second-order softmax over sub-experts: P_c = exp(w.x^c) / sum, fitted on-line and afresh ever more rarely.
+    """Second-order softmax over sub-experts: P_c = exp(w.x^c) / sum, fitted online, and from scratch ever more rarely.
 
     Minimises prior/2 |w|^2 - sum_t ln P_label. Between refits, which come at trials 10, 15, 22, 33, ..., a trial is a
     Kalman step: H <- H + X (diag P - P P') X', w <- w + H^-1 (x^label - sum_c P_c x^c).

@@ -22,14 +22,14 @@ from linmax.util.checks import at_least, boolean, finite, positive
 __all__ = ["alma"]
 
 UPDATES, LOG_C = OWN, OWN + 1  # k - 1, and ln c
-NORMALISE, PROJECT, BOUND, SIZES = 4, 5, 6, 7  # of the parameters; from the last on, p-norms of so many ones
-LISTED_NORMS = 64  # p-norms of so many ones are looked up
+NORMALISE, PROJECT, BOUND, SIZES = 4, 5, 6, 7  # of the parameters; from the last on, p-norms of this many ones
+LISTED_NORMS = 64  # p-norms of this many ones are looked up
 FOLD = -100.0  # c^(p-1) below e^-100 is multiplied into Theta, which would outgrow a float: rare
 
 
 @cache
 def sizes(p: float) -> tuple[float, ...]:
-    """The p-norms of so many ones; votes need no others."""
+    """The p-norms of this many ones; votes need no others."""
     return tuple(math.pow(m, 1.0 / p) for m in range(LISTED_NORMS))
 
 

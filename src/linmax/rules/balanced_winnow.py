@@ -21,8 +21,8 @@ from linmax.util.checks import at_least, greater
 
 __all__ = ["balanced_winnow"]
 
-NEAR = 200.0  # powers are written out while their logarithm is within this; beyond it alpha^-s is nothing
-FAR = 340.0  # sinh(v) is written out while |v| is within this, and its square fits a float
+NEAR = 200.0  # powers are computed while their logarithm is within this; beyond it alpha^-s is nothing
+FAR = 340.0  # sinh(v) is computed while |v| is within this, and its square fits a float
 
 
 @kernel(SPREAD)
@@ -77,7 +77,7 @@ def step(
         scalars[MASS], scalars[PEAK], scalars[REACH] = math.exp(-shift), 0.0, thick * math.exp(-shift)
         return True
     scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
-    if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
+    if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # cancellation: recompute the sum
         total = 0.0
         for i in range(weights.size):
             if memory[0, i] == memory[0, i] and memory[0, i] != UNTOUCHED:  # nan: the coordinate does not exist

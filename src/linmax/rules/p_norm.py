@@ -73,7 +73,7 @@ def move(weights: np.ndarray, memory: np.ndarray, shift: float, i: int, amount: 
 
 @kernel()
 def log_norm(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, p: float) -> float:
-    """ln ||v||_p, summed afresh when the kept sum has shrunk to rounding or left the range of floats."""
+    """ln ||v||_p, summed again when the kept sum has shrunk to rounding or left the range of floats."""
     scalars[PEAK] = max(scalars[PEAK], scalars[MASS])
     if scalars[MASS] > 1e-3 * scalars[PEAK] and 1.0 / HUGE < scalars[MASS] < HUGE:
         return (math.log(scalars[MASS]) + scalars[SHIFT]) / p

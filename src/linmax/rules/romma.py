@@ -32,7 +32,7 @@ def spread(memory: np.ndarray, scalars: np.ndarray, i: int, params: np.ndarray) 
 
 @kernel()
 def sum_squares(memory: np.ndarray, scalars: np.ndarray) -> None:
-    """|V|^2 afresh."""
+    """|V|^2, summed again."""
     total = 0.0
     for i in range(memory.shape[1]):
         if memory[0, i] == memory[0, i]:
@@ -97,7 +97,7 @@ def step(
 
 
 def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, target: Part) -> None:
-    """w is mixed, whatever the factors that the parts keep apart, and V is its direction."""
+    """w is mixed, whatever the factors that the parts keep separately, and V is its direction."""
     logs = [float(part.scalars[SHIFT] + part.scalars[GAUGE]) for part in parts]
     top = max(logs)
     weights = average([part.weights * math.exp(log - top) for part, log in zip(parts, logs, strict=True)], shares)

@@ -24,7 +24,7 @@ from linmax.util.checks import at_least, finite, greater, positive
 __all__ = ["committee", "winnow"]
 
 
-NEAR = 200.0  # a power alpha^s is written out while its logarithm is within this
+NEAR = 200.0  # a power alpha^s is computed while its logarithm is within this
 LISTED_POWERS = 1024  # powers of alpha up to this, and down to minus this, are looked up
 FIRST_POWER = 4  # of the parameters: from it on the powers
 
@@ -62,7 +62,7 @@ def settle(weights: np.ndarray, memory: np.ndarray, scalars: np.ndarray, mass: f
     """Store the sum of the weights that updates have touched, and the reach that follows from it."""
     scalars[MASS] = mass
     scalars[PEAK] = max(scalars[PEAK], mass)
-    if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # what is left of the sum is partly rounding: take it afresh
+    if not scalars[MASS] > 1e-3 * scalars[PEAK]:  # cancellation: recompute the sum
         mass = 0.0
         for i in range(weights.size):
             mass += 0.0 if memory[0, i] == UNTOUCHED else weights[i]

@@ -2,7 +2,7 @@
 
 One SQLite file in WAL mode with ``synchronous=FULL``, so that a commit is on stable storage when it returns; its pages
 carry checksums (`linmax.service.pages`), which are compared when it is opened and whenever a page is read. One
-process owns a log, which an exclusive lock on the file ``lock`` beside it enforces; others may read it, as a live
+process owns a log, which an exclusive lock on the file ``lock`` in its folder enforces; others may read it, as a live
 backup does.
 
 An event has a number, a kind, the time, an id or the number of the event that it refers to, and a body: the msgpack

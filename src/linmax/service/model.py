@@ -318,7 +318,7 @@ def _uses(learner: Learner, instance: Instance, label: Label) -> list[Callable[[
 
 
 def options_of(learner: Learner, kind: str | None) -> ModelOptions:
-    """Return the options with which a model goes on from a learner; 422 if it cannot."""
+    """Return the options with which a model continues a learner; 422 if it cannot."""
     columns = learner.model.columns
     blocks = {"attributes": columns.attributes, "votes": columns.voters, "scores": columns.raters}
     found = [name for name, names in blocks.items() if names]
@@ -334,7 +334,7 @@ def options_of(learner: Learner, kind: str | None) -> ModelOptions:
         made = msgspec.convert(options, ModelOptions)
         parse(made.learner)
     except (ValueError, TypeError) as error:
-        raise Refusal(422, f"the service cannot go on from this model: {error}", field="body") from None
+        raise Refusal(422, f"the service cannot continue this model: {error}", field="body") from None
     if any(type(name) is not (int if made.labels == "integer" else str) for name in learner.classes):
         raise Refusal(422, "the classes of the model must all be text, or all whole numbers", field="body")
     return made

@@ -1,4 +1,4 @@
-"""Averaging, A-B: predict with the average of all hypotheses so far, while B goes on as before.
+"""Averaging, A-B: predict with the average of all hypotheses so far, while B continues as before.
 
 Freund and Schapire (1998); Mesterharm and Hsu, section V. The arithmetic is in `linmax.core.averages`, since a member
 keeps its average while it learns.

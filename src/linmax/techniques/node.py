@@ -156,7 +156,7 @@ class Node:
         """Rename class ``order[c]`` to c (see `Engine.renumber`)."""
 
     def know(self, classes: int) -> None:
-        """So many classes are known from now on (see `Engine.know`)."""
+        """This many classes are known from now on (see `Engine.know`)."""
 
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         """Put arrays over the coordinates into a new order with ``moved``, which permutes their last axis."""
@@ -237,7 +237,7 @@ class Node:
         return self.hypothesis(engine)
 
     def mix(self, mixture: Mixture) -> None:
-        """Become the mixture of nodes that learned apart: counts add up."""
+        """Become the mixture of nodes that learned separately: counts add up."""
         for name, array in self.arrays.items():
             array[...] = sum(sign * part.state.arrays[name] for part, sign in mixture.counted)
 

@@ -123,7 +123,7 @@ def recycle(
         updates end it.
     budget
         Look-ups of a kept instance for each trial, on average: a trial adds as many, and those not needed are kept
-        for later, up to 1000 trials' worth. Recycling then goes on where it stopped the last time, and stops when
+        for later, up to 1000 trials' worth. Recycling then continues where it stopped the last time, and stops when
         every instance has been looked at since the last update or the look-ups are used up. It caps the cost where
         labels are noisy.
 

@@ -131,7 +131,7 @@ def selective(learner: LearnerLike, b: float = 1.0, seed: int = 0) -> Selected:
 
     Notes
     -----
-    Labels that are not asked for are not looked at, whoever gives them; only one that brings a new class is learned
+    Labels that are not asked for are not looked at; only one that brings a new class is learned
     from in any case. `Learner.wants_label` and `VoteFusion.wants_label` draw for a trial whose label is not known yet.
 
     For perceptron and p-norm the *expected* number of mistakes, with labels and without, is at most

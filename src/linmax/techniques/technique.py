@@ -34,7 +34,7 @@ __all__ = [
     "turned_inside",
 ]
 
-LearnerLike = Any  # a description, a rule of the user's own, or text; as an annotation it tells `parse` to expect one
+LearnerLike = Any  # a description, a rule of the user's own, or text; as an annotation it makes `parse` expect one
 
 
 class NodeMaker(Protocol):

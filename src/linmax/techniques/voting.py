@@ -2,7 +2,7 @@
 
 Mesterharm and Hsu, section V. A saved hypothesis is replaced inside its window by one that is right on more of the
 recent instances; when B makes fewer mistakes than the vote its own label is used, and when that is still so after a
-waiting time, doubled each time, voting starts afresh. The mistakes are at most 2 M_B + restarts + 1.
+waiting time, doubled each time, voting starts again. The mistakes are at most 2 M_B + restarts + 1.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ class Certificate:
     trials
         Number of trials.
     bound
-        The learner makes at most so many mistakes on any data with this u, margin and noise; a rule also at
-        most so many updates, and a recycled rule, with those on stored instances.
+        The learner makes at most this many mistakes on any data with this u, margin and noise; a rule also at
+        most this many updates, and a recycled rule, with those on stored instances.
     u, margin, noise
         The comparator, its margin and its hinge noise over all trials. ||u|| = 1 in the norm of the bound:
         the 1-norm for the Winnow family, the q-norm for p-norm rules (2 for the Perceptron). A shorter u
@@ -193,7 +193,7 @@ def certify(
         mistakes only, or its text. "winnow", "committee" and "balanced-winnow" without a parameter take the alpha that
         theory recommends for these data.
     most_rows
-        Above so many rows (trials times wrong classes) u is sought on a sample of the trials, which the
+        Above this many rows (trials times wrong classes) u is sought on a sample of the trials, which the
         certificate says; margin, noise and bound are of all trials in any case.
     seed
         Of that sample.

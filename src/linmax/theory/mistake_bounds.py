@@ -48,7 +48,7 @@ class LearnerBound:
         return 0.0 if noise == 0.0 else self.uses * noise
 
     def value(self, measure: float, margin: float, noise: float) -> float:
-        """The bound on the updates of the rule: those on stored instances included, or as if all labels were told."""
+        """The bound on the updates of the rule: those on stored instances included, or as if all labels were shown."""
         return self.of_rule.value(measure, margin, self.counted(noise)) / (1.0 if self.gamma is None else self.uses)
 
     def total(self, bound: float, trials: int) -> float:
@@ -86,7 +86,7 @@ def _bound_of_bandit(learner: Explored, rows: Rows) -> LearnerBound:
         )
     share = bounds.techniques.revealed_share(classes, learner.gamma)
     if share == 0.0:
-        raise ValueError(f"no bound is known for {learner}: with gamma=0 it may never be told a label; try gamma=0.1")
+        raise ValueError(f"no bound is known for {learner}: with gamma=0 it may never see a label; try gamma=0.1")
     inside = _bound_of_rule(rule, rows)
     return LearnerBound(inside, uses=share, expected=True, gamma=learner.gamma, classes=classes)
 
@@ -121,7 +121,7 @@ def bound_so_far(
     ----------
     u
         The comparator, one number a weight (the order of `Weights.flat`), of any length: it is divided by the norm
-        that the learner's bound speaks of.
+        that the learner's bound covers.
     margin
         The margin wanted of u after that division; by default the least that it has on these trials.
 

@@ -1,10 +1,10 @@
 """A member of the pool for attributes: the nearest among rows that are remembered.
 
 With D_i the distance of row i, the sum of squared differences over dense attributes, each divided by its variance, it
-speaks for its label by ((D_1 + e) / (D_i + e))^8 if that is more than 4^-8, D_1 the least distance. A row is remembered
+votes for its label by ((D_1 + e) / (D_i + e))^8 if that is more than 4^-8, D_1 the least distance. A row is remembered
 when its label has less than `SURE_SHARE` of what is said; of rows with a weight below 1, only that share of them. When
-there is no room, the oldest row is forgotten. A row that denies a class speaks against it by as much, and is remembered
-when no other class has `SURE_SHARE`: where nothing is known yet, what a row is not tells most.
+there is no room, the oldest row is forgotten. A row that denies a class votes against it by as much, and is remembered
+when no other class has `SURE_SHARE`: where nothing is known yet, what a row is not is most informative.
 
 Aha, Kibler and Albert (1991), Instance-based learning algorithms: IB2.
 """
@@ -293,7 +293,7 @@ class NearestRows(Group):
 def shared_out(wanted: np.ndarray, shares: np.ndarray, room: int) -> np.ndarray:
     """Share out places: each gets as many as it wants while there are some, the greatest shares first.
 
-    Rows that were remembered together complete each other: all of a few parts tell more than a few of all.
+    Rows that were remembered together complete each other: all rows of a few parts are worth more than a few of all.
 
     Examples
     --------

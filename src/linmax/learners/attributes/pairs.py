@@ -8,7 +8,7 @@ Bins of attributes and pairs of bins as features, hashed, and one AROW against a
 Attribute f is in bin b when edge b - 1 <= v < edge b; a literal is (f, b), a feature a literal or two of them together
 (Littlestone's conjunctions). The commonest bin of an attribute, if more than half of the values are in it, is silent:
 what it would say is said by the constant and the others. Pairs are made of the first `ACTIVE` literals of a row that
-speak, in the order of how much their attributes told about the label. The expansion is never stored: a row is a list of
+speak, in the order of how informative their attributes were. The expansion is never stored: a row is a list of
 rows of a table, found by a hashed index, each place of which belongs to the feature that came first.
 
 Edges follow slow change: at each trial one edge e of an attribute moves by STEP_RATE (q - [v < e]) times the distance
@@ -43,7 +43,7 @@ PROBES = 8  # places that are tried
 LOW = (1 << 31) - 1  # numbers stay below 2^63 whatever they are multiplied with
 ROW_BITS = 22  # of a row in an entry of the index
 ROW = (1 << ROW_BITS) - 1
-LITERAL_BITS, TAG = 20, (1 << 40) - 1  # the rest tells whose row it is: all of up to 2^14 attributes apart
+LITERAL_BITS, TAG = 20, (1 << 40) - 1  # the rest identifies the row, for up to 2^14 attributes without collisions
 
 
 @kernel()
@@ -261,7 +261,7 @@ class Bins(NamedTuple):
 
 
 def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
-    """Bins of each attribute; they are ranked by what they tell about the labels (mutual information).
+    """Bins of each attribute; they are ranked by their information about the labels (mutual information).
 
     Of trials that only deny a class the values are looked at, and nothing else.
     """
@@ -356,7 +356,7 @@ class PairMembers(Group):
         self.keys[0] = len(keys)
 
     def _empty_table(self, size: int, width: int) -> None:
-        """An index of so many places, and room for as many features; what is not used takes no memory."""
+        """An index of this many places, and room for as many features; what is not used takes no memory."""
         self.index = np.zeros(size, np.int64)
         self.keys, self.cells = np.empty(1 + size, np.int64), np.empty((1 + size, CELLS, width), np.float32)
         self.keys[0], self.cells[0, MEAN], self.cells[0, VARIANCE] = 0, 0.0, 1.0

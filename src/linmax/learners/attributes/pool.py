@@ -585,7 +585,7 @@ def binned_pairs(bins: int = 16) -> BinnedPairs:
     Notes
     -----
     The edges are set from the first trials (again at 64, 256 and 512 of them, and what was learned is learned once
-    more) and follow slow change from then on. Pairs are made of the 20 most telling bins of a row that speak; the
+    more) and follow slow change from then on. Pairs are made of the 20 most informative bins of a row; the
     expansion is hashed, and never stored. The same features as a table, for any rule and with the bounds of rules
     that depend on the logarithm of their number only, are those of `linmax.features.bins` and `conjunctions`.
 

@@ -136,7 +136,7 @@ class Kinds(LearnerState):
             kind = DENSE if are_numbers(there, size, met) else SPARSE
             self.counts[6] = int(MILLION * self.share)
         if kind == SPARSE and trials.indptr.size and trials.dense.shape[1]:
-            kind = MIXED  # columns of numbers beside words: as they came
+            kind = MIXED  # columns of numbers with words: as they came
         changed = kind != self.kind
         self.counts[3] = kind
         return changed
@@ -422,7 +422,7 @@ class AtLarge:
     def _add(self, instance: Trials, later: int, runs: int) -> None:
         """Take a trial into the sample, which leaves out every other one when there are too many.
 
-        It comes so many trials ``later``, after so many runs of labels in all.
+        It comes ``later`` trials later, after this many runs of labels in all.
         """
         self.rows.append(instance)
         self.numbers += _size(instance)

@@ -1,12 +1,12 @@
 """PA-I, AROW, naive Bayes and log odds over sparse attributes: a group of members of the pool for attributes.
 
-Naive Bayes (`sparse_bayes`) scales attributes and weights them by what its counts tell, for itself and for the linear
+Naive Bayes (`sparse_bayes`) scales attributes and weights them by what its counts show, for itself and for the linear
 members (`sparse_linear`). It sees nothing of theirs: `lead` may be ahead of `follow`, in another thread.
 
-Sparse attributes as the members for words have them, and what counts tell: complement naive Bayes and log odds.
+Sparse attributes as the members for words have them, and what counts show: complement naive Bayes and log odds.
 
 Attributes are taken as x = log(1 + v), the constant among them, of length 1. Naive Bayes has them weighted by inverse
-document frequency, log((t + 2) / df), and a = .1: generative, good from the first trials. Its counts n_fc tell how much
+document frequency, log((t + 2) / df), and a = .1: generative, good from the first trials. Its counts n_fc show how much
 an attribute says about the classes: the Kullback-Leibler divergence KL of p(c | f) = (n_fc + .3 p(c)) / (n_f + .3) from
 p(c), the classes' shares of all counts. PA-I has attributes weighted by idf (KL + .1), and so has the member for log
 odds: the sum of x_f log(p(c | f) / p(c)).
@@ -18,7 +18,7 @@ Rennie, Shih, Teevan and Karger (2003), Tackling the poor assumptions of naive B
 
 PA-I and AROW over sparse attributes, side by side, as `sparse_bayes` scales and weights them.
 
-PA-I (C = 1) has attributes weighted by how rare they are and by what they tell about the classes, and learns against
+PA-I (C = 1) has attributes weighted by how rare they are and by what they say about the classes, and learns against
 the best rival: it tracks. AROW (r = .1) has them as they are, and learns one against all: second order.
 
 References
@@ -50,7 +50,7 @@ __all__ = ["LINEAR", "ROOM", "SparseMembers"]
 
 
 SMOOTHING = 0.1
-DOUBT = 0.3  # counts as the classes have them on average, which every attribute has beside its own
+DOUBT = 0.3  # counts as the classes have them on average, which every attribute has in addition to its own
 LEAST_TELLING = 0.1  # an attribute that says nothing about the classes still counts this much
 RAREST_CLASS = 1e-9  # share of all counts; a class that has less is left out
 LINE = 16  # numbers in a cache line

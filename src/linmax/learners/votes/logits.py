@@ -414,7 +414,7 @@ def join_sharpness(parts: list[tuple[np.ndarray, float]]) -> np.ndarray:
 
 @kernel()
 def factor_of(sharpness: np.ndarray, trials: int) -> float:
-    """f of a logit after so many trials."""
+    """f of a logit after this many trials."""
     return 1.0 + (sharpness[FACTOR] - 1.0) * LASTS / (LASTS + trials)
 
 

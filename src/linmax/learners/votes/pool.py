@@ -239,7 +239,7 @@ def weigh_members(pool: Any, known: int, label: int, weight: float) -> None:
 
 @kernel(int64(PoolT, int64, int64))
 def learn_diagonal(pool: Any, known: int, _: int) -> int:
-    """Let the logits learn by diagonals. Called by address: few have so many voters, and it takes long to compile."""
+    """Let the logits learn by diagonals. Called by address: few have this many voters, and it takes long to compile."""
     learn_by_diagonal(pool, known)
     return 0
 

@@ -115,7 +115,7 @@ class Fuser(LinearMaxClassifier):
                 votes.append(self.classes_[tables[:, place].argmax(axis=1)])
             else:
                 scores.append(tables[:, place])
-            if method == "predict_proba":  # logarithms alone tell improbable from nearly impossible
+            if method == "predict_proba":  # only logarithms distinguish improbable from nearly impossible
                 scores.append(log_shares(tables[:, place]))
         if self._sparse:
             attributes = sparse.csr_array(attributes)
