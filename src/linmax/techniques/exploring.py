@@ -2,8 +2,8 @@
 
 Kakade, Shalev-Shwartz and Tewari (2008). With probability gamma the class that is tried is drawn from all, otherwise it
 is the prediction of L. A class that is right is the label, and L learns it; of two classes a wrong one reveals the
-label as well. Labels that come to light by draws alone are a fair sample of all, so that the mistake bound of a rule carries
-over (`linmax.bounds.bandit`).
+label as well. Labels that come to light by draws alone are a fair sample of all, so that the mistake bound of a rule
+carries over (`linmax.bounds.bandit`).
 """
 
 from __future__ import annotations
@@ -186,12 +186,12 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
     likelihood of "not this class". Where the two best scores are equal, a rule learns from a right class only if it was
     drawn.
 
-    In a combination each B-L tries a class of its own, learns whether that one is right, and is followed for what it tried,
-    draws included. Where only the answer of the combination is ever tried, B goes in front: ``B-combine(...)``.
+    In a combination each B-L tries a class of its own, learns whether that one is right, and is followed for what it
+    tried, draws included. Where only the answer of the combination is ever tried, B goes in front: ``B-combine(...)``.
 
     `run` and every other interface that is given labels uses them to decide right from wrong, and for nothing else;
-    only a label that brings a new class is learned in any case. Where labels are not known, `Learner.explore` says which
-    class to try, and ``learn`` takes ``label`` if it was right and ``wrong`` if not. `predict` never draws.
+    only a label that brings a new class is learned in any case. Where labels are not known, `Learner.explore` returns
+    the class to try, and ``learn`` takes ``label`` if it was right and ``wrong`` if not. `predict` never draws.
 
     For rules that update on mistakes only, the *expected* number of mistakes, those of draws included, is at most
     `linmax.bounds.bandit`.
