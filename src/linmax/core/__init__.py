@@ -1,1 +1,1 @@
-"""What every linear rule stands on: the contract, the linear-max transformation, averages, rivals, search."""
+"""The base of every linear rule: the contract, the linear-max transformation, averages, rivals, search."""

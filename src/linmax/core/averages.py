@@ -129,7 +129,7 @@ def untouched_sum(multiple: float, means: np.ndarray) -> float:
 
 @kernel()
 def unit_of(tracked: int, spread: int, scalars: np.ndarray, means: np.ndarray) -> float:
-    """What the scores of a member are divided by: the 2-norm of its weights, where that is tracked, or its MASS.
+    """Return the divisor of a member's scores: the 2-norm of its weights, where that is tracked, or its MASS.
 
     A rule that keeps logarithms may rescale its weights at any update, and its MASS with them.
     """
@@ -249,7 +249,7 @@ def raise_anchor(
 
 @kernel()
 def coming(trials: int, fade: float, age: float) -> float:
-    """What the next trials add to IDLE."""
+    """Return the amount that the next trials add to IDLE."""
     return trials * age + fade * (0.5 * trials * (trials + 1))
 
 

@@ -208,7 +208,7 @@ class Rule:
 
     @property
     def lifts(self) -> bool:
-        """Whether the linear-max transformation applies (no fixed threshold)."""
+        """True if the linear-max transformation applies (no fixed threshold)."""
         return self.threshold is None
 
     def __str__(self) -> str:
@@ -346,7 +346,7 @@ class RunningTrials(Struct):
 
 
 class Played(Struct):
-    """What outputs of members and nodes above them did at each trial: a row for each."""
+    """Predictions and changes at each trial: a row for each output of the members and of the nodes above them."""
 
     predictions: np.ndarray = LabelTable
     changed: np.ndarray = uint8[:, ::1]  # whether its hypothesis is new after the trial

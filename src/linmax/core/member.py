@@ -144,7 +144,7 @@ def rival_of(scores: np.ndarray, label: int, known: int, shape: np.ndarray) -> i
 
 @kernel(hot=True)
 def leads_clearly(scores: np.ndarray, known: int, label: int, spread: int, reach: float) -> bool:
-    """Whether the label leads by so much that nothing happens; then its rival need not be known.
+    """Return whether the label leads by so much that nothing happens; then its rival need not be known.
 
     Where stored weights may be too small to add, its score must be one that is not.
     """

@@ -118,7 +118,7 @@ def present_alone(m: RunningRule, t: int, label: int) -> int:
 
 @kernel()
 def by_rows(m: RunningRule) -> bool:
-    """Whether all classes can learn at once: second order, no averages, nothing but attributes."""
+    """Return whether all classes can learn at once: second order, no averages, nothing but attributes."""
     return m.gain != 0 and m.kind == 0 and m.trials.signs.size + m.trials.scores.shape[1] == 0
 
 

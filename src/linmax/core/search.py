@@ -97,7 +97,7 @@ def fill_panel(trials: RunningTrials, begin: int, end: int) -> int:
 
 @kernel()
 def filled(trials: RunningTrials) -> bool:
-    """Whether there is a panel."""
+    """Return whether there is a panel."""
     return trials.codes.size + trials.ratings.size > 0
 
 

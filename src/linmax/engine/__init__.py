@@ -1,4 +1,4 @@
-"""What runs learners: from descriptions to arrays, the loops over trials, and one trial at a time.
+"""Engine of learners: from descriptions to arrays, the loops over trials, and one trial at a time.
 
 Importing any part of it lets learners be written as text: `linmax.engine.notation` teaches `as_learner` to read it.
 """

@@ -32,7 +32,7 @@ NO_MARKS, NO_LABELS = np.zeros(0), np.zeros(0, np.int32)
 
 @lru_cache(maxsize=256)
 def _numbers(values: tuple[float, ...]) -> np.ndarray:
-    """The same as an array; rules that list powers have thousands."""
+    """Return numbers as an array; rules that list powers have thousands."""
     return np.array(values, float)
 
 
@@ -195,7 +195,7 @@ class Bench:
     # -- playing --
 
     def turns_of(self, nodes: Sequence[Node], members: bool) -> tuple[list[Any], np.ndarray, np.ndarray, int]:
-        """Who takes turns, the addresses of their structs and kernels, and how long a turn is."""
+        """Return the parts that take turns, the addresses of their structs and kernels, and how long a turn is."""
         own = [(node, self.turns[node.row]) for node in nodes]
         order: list[tuple[Any, Any, Any]] = [(node, turn.part, turn.look) for node, turn in own if turn.look]
         step = 1 if order else MANY

@@ -1,4 +1,4 @@
-"""Where the coordinates of a layout lie in arrays: rows of classes, their strides, and what moves when they grow."""
+"""Places of coordinates in arrays: rows of classes, their strides, and what moves when they grow."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ GAPS = 400  # trials whose gaps the quantile is of
 
 @kernel()
 def smaller(gaps: np.ndarray, gap: float) -> int:
-    """How many of some gaps are smaller than this one."""
+    """Return the number of gaps that are smaller than this one."""
     count = 0
     for i in range(gaps.size):
         count += gaps[i] < gap

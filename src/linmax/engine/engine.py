@@ -136,7 +136,7 @@ class Engine:
         return [*(run.rule for run in self.runs), *inside]
 
     def terms(self, member: int) -> int:
-        """What the terms of the member's average add up to: one for each trial played, and the present one."""
+        """Return the sum of the terms of a member's average: one for each trial played, and the present one."""
         count = int(self.state.counts[member, TRIALS]) + 1
         return count * (count + 1) // 2 if self.runs[member].fade else count
 
@@ -161,7 +161,7 @@ class Engine:
 
     @property
     def from_zero(self) -> bool:
-        """Whether a sub-expert that is new changes no score."""
+        """True if a sub-expert that is new changes no score."""
         return all(run.rule.start == 0.0 for run in self.runs) and all(node.from_zero for node in self.top.walk())
 
     def hosting(self, layout: Layout) -> Engine:
@@ -280,7 +280,7 @@ class Engine:
         )
 
     def small(self, trials: Trials) -> bool:
-        """Whether trials are copied to a panel: few ratings each, and a technique that scores them often."""
+        """Return whether trials are copied to a panel: few ratings each, and a technique that scores them often."""
         attributes = self.layout.dense + self.layout.sparse > 0
         often = self.memory or (self.averages and not attributes)
         limit = min(SMALL, SMALL_WITH_ATTRIBUTES) if attributes else SMALL

@@ -1,4 +1,4 @@
-"""How an engine makes space for further sub-experts, attributes and classes.
+"""Growth of an engine: space for further sub-experts, attributes and classes.
 
 A new coordinate is one that has always been there and was never touched: it has the rule's first weight, in the
 averages and in the saved hypotheses as well (Mesterharm 2001, section 6.1).

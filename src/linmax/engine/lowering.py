@@ -70,7 +70,7 @@ class Lowering:
 
 
 def _remedy(applied: list[MemberTechnique], described: Any) -> str:
-    """What to write in the place of techniques of one rule that were applied to something else."""
+    """Return the notation to write instead of a technique of one rule that was applied to something else."""
     if isinstance(described, PrefixTechnique) and isinstance(described.base, (Rule, MemberTechnique)):
         for technique in reversed(applied):
             described = turned_inside(technique, described)

@@ -228,7 +228,7 @@ def _letters() -> list[str]:
 
 
 def _closing(text: str, place: int) -> int:
-    """Where the bracket that opens at ``place`` closes."""
+    """Return the place where the bracket that opens at ``place`` closes."""
     depth = 0
     for at in range(place, len(text)):
         depth += {"(": 1, ")": -1}.get(text[at], 0)
@@ -357,7 +357,7 @@ def _call(text: str, function: Callable[..., Any], args: list[Any], kwargs: dict
 
 
 def _remedy(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> str | None:
-    """What to write where a parameter is missing or unknown."""
+    """Return the notation to write where a parameter is missing or unknown."""
     name, known = function.__name__.replace("_", "-"), inspect.signature(function).parameters
     unknown = [key for key in kwargs if key not in known]
     if unknown:

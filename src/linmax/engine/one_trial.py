@@ -305,7 +305,7 @@ class OneTrialPath:
 
 
 def _takes_turns(engine: Engine) -> bool:
-    """Whether all of a learner is compiled parts that can predict."""
+    """Return whether all of a learner is compiled parts that can predict."""
     if not JIT or not engine.runs or engine.layout.raters or engine.scored:
         return False
     turns = engine.bench.turns

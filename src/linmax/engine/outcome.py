@@ -1,4 +1,4 @@
-"""What an engine hands back after it has played trials."""
+"""Results of the trials that an engine has played."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Outcome", "joined"]
 
 @dataclass
 class Outcome:
-    """What an engine did: predicted classes, whether any member changed, margins and scores if asked for."""
+    """Results of an engine: predicted classes, whether any member changed, margins and scores if asked for."""
 
     predictions: np.ndarray
     changed: np.ndarray

@@ -1,4 +1,4 @@
-"""How a model has fared: its trials and mistakes, their curve, and its recent scores before each label came.
+"""Record of a model: its trials and mistakes, their curve, and its recent scores before each label came.
 
 The curve thins itself: its points are at multiples of a stride, which doubles when there are too many. The scores are
 a ring of the last trials, by which they are turned into probabilities. Where all trials are scored, the levels of
@@ -65,7 +65,7 @@ def latest(record: Record) -> tuple[np.ndarray, np.ndarray]:
 
 
 def widened(record: Record, k: int) -> Record:
-    """The same with room for k classes."""
+    """Return the record with room for k classes."""
     if k == record.scores.shape[1]:
         return record
     other, (scores, labels) = new_record(k, followed=record.levels.size > 0), latest(record)

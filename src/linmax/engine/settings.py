@@ -1,4 +1,4 @@
-"""How an engine treats ties and classes that it does not know yet."""
+"""Settings of an engine: ties, and classes that it does not know yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Settings", "settings_of"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How ties are broken, whether they update, and whether classes are discovered: by labels, or by votes too.
+    """Settings: how ties are broken, whether they update, and whether labels, or votes too, discover classes.
 
     With ``candidates`` the classes of a trial are those voted for in it, or as many as its column ``known`` says.
     """
@@ -24,7 +24,7 @@ class Settings:
 
 
 def settings_of(tie: str, update_on_tie: bool, discover: bool | str) -> Settings:
-    """The same from what users say; ``discover`` is True, False, or what discovers classes: "votes" or "labels"."""
+    """Return settings from options of users; ``discover`` is True, False, "votes" or "labels"."""
     one_of("tie", tie, ("smallest", "largest"))
     if discover not in (True, False, "votes", "labels"):
         raise TypeError(f"discover must be True or False, 'votes' or 'labels', got {discover!r}")

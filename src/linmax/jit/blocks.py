@@ -252,7 +252,7 @@ if JIT:
         return types.void(float64[::1], float64[::1], float64, int64), codegen
 
     def _on_square(name: str, write):  # type: ignore[no-untyped-def]
-        """What calls own code with the data and size of a square array, and the data of a row as long."""
+        """Return a function that calls own code with a square array's data and size, and the data of a row as long."""
 
         def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
             data, size = _square(context, builder, sig.args[0], args[0])

@@ -41,7 +41,7 @@ def _text(path: Path) -> str:
 
 @cache
 def holds_kernels(path: Path) -> bool:
-    """Whether functions of this file are compiled, or write code that is."""
+    """Return whether functions of this file are compiled, or write code that is."""
     return re.search(r"^\s*@(kernel|intrinsic)\b|^from llvmlite import ir$", _text(path), re.MULTILINE) is not None
 
 
@@ -95,7 +95,7 @@ def _cache_base() -> Path:
 
 @cache
 def cache_folder(file: str) -> str:
-    """Where compiled functions of a file are kept: one folder per state of its sources, of which a few remain."""
+    """Return the folder of a file's compiled functions: one folder per state of its sources, of which a few remain."""
     digest = hashlib.sha256()
     for path in sources_of(Path(file)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

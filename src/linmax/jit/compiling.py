@@ -1,4 +1,4 @@
-"""How the functions of this package are compiled, and called by address; `linmax.jit.caching` keeps them.
+"""Compilation of the functions of this package, and calls by address; `linmax.jit.caching` keeps them.
 
 Importing a module makes nothing ready: of its many functions a program runs a few, and these come from the cache.
 
@@ -169,12 +169,12 @@ class Kernel:
 
     @property
     def _helps(self) -> bool:
-        """Whether its code is in its callers alone."""
+        """True if its code is in its callers alone."""
         return self.signature is None and not self._allocates
 
     @computed_once
     def dispatcher(self) -> Any:
-        """What Numba makes of it, and by which it is compiled into its callers."""
+        """Numba's dispatcher, by which the function is compiled into its callers."""
         if self._helps:
             made = njit(pipeline_class=HelperCompiler, no_cpython_wrapper=True, **self._options)(self.py_func)
             return called_in_general(made)
@@ -185,7 +185,7 @@ class Kernel:
 
     @computed_once
     def compiled(self) -> Any:
-        """What Python calls: the compiled function, or the function itself if its code is in its callers alone."""
+        """Callable for Python: the compiled function, or the function itself if its code is in its callers alone."""
         if self._helps:
             return self.py_func
         if self.signature is not None:
@@ -196,7 +196,7 @@ class Kernel:
 
     @computed_once
     def address(self) -> int:
-        """Where the compiled function is; looking it up takes as long as a thousand trials."""
+        """Address of the compiled function; looking it up takes as long as a thousand trials."""
         return _address(self.compiled, self.signature)
 
     def __call__(self, *args: Any) -> Any:
@@ -259,7 +259,7 @@ def inside(context: Any, builder: Any, start: Any, count: Any, size: Any) -> Non
 
 
 def inside_array(context: Any, builder: Any, kind: Any, array: Any, start: Any, count: Any) -> None:
-    """The same for a contiguous array, whose numbers are counted through all dimensions."""
+    """Check a range of a contiguous array, whose numbers are counted through all dimensions."""
     if CHECKED:
         size = cgutils.create_struct_proxy(kind)(context, builder, array).nitems
         inside(context, builder, start, count, size)

@@ -78,7 +78,7 @@ def plain_add_rows(
 
 
 def plain_add_dense(scores: np.ndarray, weights: np.ndarray, base: int, stride: int, values: np.ndarray) -> None:
-    """The same for a dense row: attribute j sits at row j."""
+    """Add a dense row: attribute j sits at row j."""
     for j in range(values.size):
         start = base + j * stride
         for c in range(stride):
@@ -105,7 +105,7 @@ def plain_start_rows(
 def plain_start_dense(
     scores: np.ndarray, weights: np.ndarray, base: int, stride: int, constant: float, values: np.ndarray
 ) -> None:
-    """The same for a dense row."""
+    """Start with a dense row."""
     for c in range(stride):
         scores[c] = constant * weights[base - stride + c]
     plain_add_dense(scores, weights, base, stride, values)

@@ -79,7 +79,7 @@ class Mixture(NamedTuple):
         return None if self.anew else self.base
 
     def of(self, take: Callable[[Any], Any]) -> Mixture:
-        """The same of a part of each state; a state without it (None) is left out of counts, and has no share."""
+        """Return the mixture of a part of each state; a state without it (None) has no counts and no share."""
         found = [(part._replace(state=take(part.state)), share) for part, share in self.shared]
         base = None if self.base is None else self.base._replace(state=take(self.base.state))
         found = [(part, share) for part, share in found if part.state is not None]
@@ -93,7 +93,7 @@ class Mixture(NamedTuple):
         return self._replace(parts=[part for part, _ in found], shares=shares, base=base)
 
     def map(self, change: Callable[[Placement], Placement]) -> Mixture:
-        """The same with every part changed, and the base last."""
+        """Return the mixture with every part changed, and the base last."""
         parts = [change(part) for part in self.parts]
         return self._replace(parts=parts, base=None if self.base is None else change(self.base))
 
@@ -104,7 +104,7 @@ class Mixture(NamedTuple):
 
     @property
     def weighed(self) -> list[tuple[Placement, float]]:
-        """Those with a share, and it."""
+        """(part, share) pairs with positive shares."""
         return [(part, share) for part, share in self.shared if share > 0.0]
 
     @property
@@ -124,7 +124,7 @@ Spot = tuple[Any, ...]  # where a part's table is in the common one
 
 
 def spot_of(rows: np.ndarray, columns: np.ndarray) -> Spot:
-    """These rows and columns of a table: by slices where they are its first ones, which is much faster."""
+    """Return an index of rows and columns of a table: slices where they are its first ones, which is much faster."""
     across = slice(columns.size) if _first_ones(columns) else columns
     if _first_ones(rows):
         return slice(rows.size), across
@@ -167,7 +167,7 @@ class Field:
         return np.full(self.shape(sizes), self.start, self.dtype)
 
     def placed(self, array: np.ndarray, axes: Axes) -> tuple[Spot, np.ndarray]:
-        """Where the cells of an array are among those of all, and these cells; axes not given begin at 0."""
+        """Return the places of an array's cells among those of all, and these cells; axes not given begin at 0."""
         places = [axes.get(axis) if isinstance(axis, str) else None for axis in self.axes]
         found = [np.arange(n) if own is None else own[:n] for own, n in zip(places, array.shape, strict=True)]
         cells = array[tuple(slice(own.size) for own in found)]
@@ -377,7 +377,7 @@ def mix_learned(
 def mix_matrices(
     weights: Sequence[np.ndarray], matrices: Sequence[np.ndarray], shares: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same with full matrices."""
+    """Mix weights and full matrices by precision."""
     if len(shares) == 1:
         return weights[0].copy(), matrices[0].copy()
     precisions = [share * np.linalg.inv(matrix) for share, matrix in zip(shares, matrices, strict=True)]

@@ -182,7 +182,7 @@ def to_shares(scores: np.ndarray, known: int, shares: np.ndarray) -> None:
 
 @kernel()
 def trust(share: float, guess: float, known: int) -> float:
-    """How likely a label of this probability is no guess."""
+    """Return the probability that a label of this probability is no guess."""
     if guess == 0.0:
         return 1.0
     return (1.0 - guess) * share / ((1.0 - guess) * share + guess / known)
@@ -365,7 +365,7 @@ def walk_diagonal(
     predictions: np.ndarray,
     table: np.ndarray,
 ) -> None:
-    """The same with the diagonal of the curvature alone, and without a store but for the trial itself."""
+    """Take Newton steps with the diagonal of the curvature, on the present trial alone."""
     weights, curvature, counts, shares = m.weights, m.curvature, m.counts, m.vectors[4]
     places, of, values, labels = m.places, m.of, m.values, trials.labels
     for t in range(predictions.size):
@@ -448,7 +448,7 @@ class RunningSoftmax(Running):
 
     @property
     def full(self) -> bool:
-        """Whether the curvature is a full matrix."""
+        """True if the curvature is a full matrix."""
         return not self.curvature.size
 
     @property
@@ -520,7 +520,7 @@ class RunningSoftmax(Running):
         return likelihood, gradient, curvature
 
     def _posterior(self, weights: np.ndarray, guess: float) -> tuple[float, np.ndarray, np.ndarray]:
-        """The same of the posterior over all trials."""
+        """Precision and pull of the posterior over all trials."""
         value, gradient, curvature = self._survey(0, int(self.sizes[COUNT]), weights, guess)
         drawn = self.precision @ weights
         value += float(self.pull @ weights - 0.5 * weights @ drawn)
@@ -537,7 +537,7 @@ class RunningSoftmax(Running):
         return value + self._guessed(guess)
 
     def _guessed(self, guess: float) -> float:
-        """What trials that are folded away say about the guess rate."""
+        """Return the counts of guesses in trials that are folded away."""
         return float(self.counts[0] * math.log(guess) + self.counts[1] * math.log1p(-guess)) if self.robust else 0.0
 
     def _refit(self) -> None:
@@ -658,7 +658,7 @@ def mix_softmaxes(parts: Sequence[PlacedSoftmax], base: PlacedSoftmax | None, si
 
 
 def _learned(running: RunningSoftmax, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What its trials taught it: the precision and the pull beyond those of the prior, and labels guessed and not."""
+    """Return precision and pull of its trials, beyond those of the prior, and labels guessed and not."""
     folded = RunningSoftmax(running.prior, running.robust, 0)
     folded.restore(running.arrays)
     if running.full:

@@ -1,1 +1,1 @@
-"""What users hold: `run`, `Learner`, streams, fusion, and the interfaces of scikit-learn and River."""
+"""Interfaces for users: `run`, `Learner`, streams, fusion, and the interfaces of scikit-learn and River."""

@@ -374,7 +374,7 @@ class FusionState:
 
     @property
     def open(self) -> bool:
-        """Whether every trial has its own answers; classes are then places among these."""
+        """True if every trial has its own answers; classes are then places among these."""
         return self.unnamed is not None
 
     @property
@@ -1103,7 +1103,7 @@ class VoteFusion:
 
     @property
     def is_open(self) -> bool:
-        """Whether every trial has its own answers."""
+        """True if every trial has its own answers."""
         return self._fitted.open
 
     @property

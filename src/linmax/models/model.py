@@ -171,7 +171,7 @@ class Model(Confidence):
 
     @property
     def repeats(self) -> bool:
-        """Whether the learner looks at earlier trials again."""
+        """True if the learner looks at earlier trials again."""
         inside = (inner for node in self.engine.top.walk() for inner in node.engines)
         return bool(self.engine.memory) or any(inner.memory for inner in inside)
 

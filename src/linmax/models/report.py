@@ -241,7 +241,7 @@ class SuspiciousLabel:
 
 @dataclass(frozen=True)
 class Confusion(_Shown):
-    """How often a voter named each class, by label: ``counts`` (labels, classes and abstentions)."""
+    """Counts of the classes that a voter named, by label: ``counts`` (labels, classes and abstentions)."""
 
     voter: str
     classes: tuple[Any, ...]
@@ -495,7 +495,7 @@ class Details:
     # -- sections -------------------------------------------------------------------------------------------------
 
     def warned(self) -> Section | None:
-        """What is suspicious, if anything is."""
+        """Section on what is suspicious, if anything is."""
         sentences = self.rows.suspicions(self.voters)
         parts: list[Part] = [Line(sentence, "yellow") for sentence in sentences]
         doubts = self.suspicious_labels
@@ -631,7 +631,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Report(_Shown):
-    """What `VoteFusion.report` returns: ``to_dict()`` for programs; ``print``, rich and notebooks show it to people.
+    """Result of `VoteFusion.report`: ``to_dict()`` for programs; ``print``, rich and notebooks show it to people.
 
     Attributes
     ----------
@@ -664,7 +664,7 @@ class Report(_Shown):
 
     @property
     def unlabelled(self) -> str:
-        """How voters are weighted as long as there is no label."""
+        """Section on the weights of voters as long as there is no label."""
         alike = len(self.voters) > 1 and len({voter.weight for voter in self.voters}) == 1
         return "this learner requires labels, and weights all alike" if alike else "voters are weighted by agreement"
 
@@ -806,7 +806,7 @@ class Report(_Shown):
 
     @cached_property
     def decision(self) -> tuple[str, str]:
-        """What to do: a headline, and a sentence or two with what to expect."""
+        """Decision: a headline, and a sentence or two with what to expect."""
         shown = self.test or self.online
         if not shown.trials:
             return "The fused jury has not seen a label yet", f"How often it is right is not known; {self.unlabelled}."

@@ -1,4 +1,4 @@
-"""What a learner's bits depend on besides its trials: the versions of the libraries and the processor.
+"""Environment that a learner's bits depend on besides its trials: the versions of the libraries and the processor.
 
 With the same libraries on the same processor a replay gives the same bits. On another processor sums are rounded
 differently, and other versions may learn differently.

@@ -111,7 +111,7 @@ _decode = msgspec.msgpack.Decoder(Body).decode
 
 
 class Event(msgspec.Struct, gc=False):
-    """What a request added to the log, or what was there already (`repeat`)."""
+    """Event that a request added to the log, or that was there already (`repeat`)."""
 
     seq: int
     kind: int

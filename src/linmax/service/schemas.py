@@ -46,7 +46,7 @@ Kind = Literal["attributes", "votes", "scores", "mixed"]
 
 
 class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
-    """How a model learns and what it takes."""
+    """Options of a model: how it learns and what it takes."""
 
     learner: Text = "auto"
     kind: Kind = "attributes"
@@ -213,7 +213,7 @@ class Learned(Struct, kw_only=True, omit_defaults=True):
 
 
 class Wanted(Struct, kw_only=True, omit_defaults=True):
-    """Whether the label is worth asking for; id and sequence number if that was drawn and stored."""
+    """Answer whether the label is worth asking for; id and sequence number if that was drawn and stored."""
 
     wanted: bool
     id: str | UnsetType = UNSET

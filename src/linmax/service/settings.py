@@ -14,7 +14,7 @@ DEFAULT_MEMORY = 2 * 2**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """Where the data are, and the limits."""
+    """Settings of the service: the data folder and the limits."""
 
     data: Path
     queue: int = 8192

@@ -71,12 +71,12 @@ class Exploring(Host):
 
     @property
     def guesses(self) -> bool:
-        """Whether a wrong class is learned from by drawing another: of pools, which weigh it by its probability."""
+        """True if a wrong class is learned from by drawing another: of pools, which weigh it by its probability."""
         return not self.inner.runs
 
     @property
     def steady(self) -> bool:
-        """Whether predictions stay as they are while no update is made."""
+        """True if predictions stay as they are while no update is made."""
         top = self.inner.top
         return isinstance(top, Leaf) and top.output % 2 == 0
 

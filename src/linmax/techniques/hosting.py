@@ -63,7 +63,7 @@ class Host(Node):
 
     @property
     def from_zero(self) -> bool:  # type: ignore[override]
-        """That of the learner inside."""
+        """`from_zero` of the learner inside."""
         return self.inner.from_zero
 
     def renumber(self, order: Sequence[int]) -> None:
@@ -96,7 +96,7 @@ class Host(Node):
         return bool(self.inner.run(one._replace(labels=np.array([label], np.int32))).changed[0])
 
     def scale(self) -> float:
-        """What scores of `judge` are multiplied by to be w.x: of a rule, or of an average, with its true weights.
+        """Return the factor by which scores of `judge` become w.x: of a rule, or of an average, with its true weights.
 
         Weights that multiply have no scale of their own: theirs is the one at which they add up to 1. Of other learners
         it is that of weights of 2-norm 1, or their own.

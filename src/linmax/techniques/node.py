@@ -1,4 +1,4 @@
-"""What stands above the members: a tree of nodes that follow, weigh, vote on or stack what the members did.
+"""Nodes above the members: a tree of nodes that follow, weigh, vote on or stack what the members did.
 
 A *member* is one rule with its recycling. It has two *outputs*: its own prediction, number 2 * member, and that of its
 average, number 2 * member + 1. The leaves of the tree are outputs; the nodes above them belong to techniques.
@@ -36,7 +36,7 @@ NO_RECYCLING = (0, 0, 0, 0)
 
 @dataclass
 class Run:
-    """How one member is run: its rule, its recycling, and whether its average is wanted."""
+    """Settings of one member: its rule, its recycling, and whether its average is wanted."""
 
     rule: Rule
     recycling: tuple[int, int, int, int] = NO_RECYCLING
@@ -84,7 +84,7 @@ class Chunk:
 
 @dataclass
 class PlayedChunk:
-    """What a node did in a chunk."""
+    """Results of a node in a chunk."""
 
     predictions: np.ndarray
     changed: np.ndarray
@@ -134,12 +134,12 @@ class Node:
 
     @property
     def linear(self) -> bool:
-        """Whether its scores are those of its hypothesis, if it has one, up to a factor."""
+        """True if its scores are those of its hypothesis, if it has one, up to a factor."""
         return all(child.linear for child in self.children)
 
     @property
     def passes_scores_on(self) -> bool:
-        """Whether its own scores are those of members."""
+        """True if its own scores are those of members."""
         return any(child.passes_scores_on for child in self.children)
 
     def prepare(self, engine: Engine) -> None:
@@ -187,7 +187,7 @@ class Node:
         return self.played(chunk)
 
     def played(self, chunk: Chunk) -> PlayedChunk:
-        """What its compiled part did in a chunk."""
+        """Results of its compiled part in a chunk."""
         found, place = chunk.bench.played, slice(chunk.begin, chunk.end)
         scores = found.tables[self.row, max(0, chunk.begin - found.scored) :] if found.tables.shape[1] else None
         return PlayedChunk(found.predictions[self.row, place], found.changed[self.row, place], scores)
@@ -209,11 +209,11 @@ class Node:
 
     @property
     def deniable(self) -> RunningPool | None:
-        """What learns from a trial that says only that a class is wrong, if anything does (`linmax.models.model`)."""
+        """Part that learns from a trial that says only that a class is wrong, if any (`linmax.models.model`)."""
         return self.weighing
 
     def single(self, engine: Engine) -> bool:
-        """Whether its scores are now those of one weight vector, so that each vote adds to them by itself."""
+        """Return whether its scores are now those of one weight vector, so that each vote adds to them by itself."""
         try:
             self.hypothesis(engine)
         except ValueError:
@@ -225,7 +225,7 @@ class Node:
         raise ValueError("this learner is not a single weight vector; look at its members")
 
     def unit(self, engine: Engine) -> float:
-        """How many times as large the scores of `judge` are as those of `play`."""
+        """Return the ratio of the scores of `judge` to those of `play`."""
         return 1.0
 
     def scoring(self, engine: Engine) -> np.ndarray:
@@ -263,7 +263,7 @@ class Node:
         return [output for child in self.children for output in child.asked()]
 
     def hosts(self, experts: bool) -> bool:
-        """Whether it can judge instances with new attributes, and new voters or raters if ``experts``, unchanged.
+        """Return whether it can judge instances with new attributes, and with new voters or raters if ``experts``.
 
         See `Engine.hosting`.
         """
@@ -345,7 +345,7 @@ class Leaf(Node):
 
 
 def play_children(parent: Node, engine: Engine, chunk: Chunk) -> PlayedChunk:
-    """What the children did: the first axis of each array is the child."""
+    """Return the results of the children: the first axis of each array is the child."""
     played = [child.play(engine, chunk) for child in parent.children]
 
     def gathered(name: str) -> Any:

@@ -69,7 +69,7 @@ class Stacking(Node):
 
     @property
     def engines(self) -> Sequence[Engine]:  # type: ignore[override]
-        """That of the fusion."""
+        """Engines of the fusion."""
         return (self.fusion,)
 
     def hosts(self, experts: bool) -> bool:

@@ -1,4 +1,4 @@
-"""What descriptions of techniques have in common, and how a user may write a learner.
+"""Base of the descriptions of techniques, and the ways in which a user may write a learner.
 
 A technique makes a learner from other learners. Its description is a frozen dataclass without state, derived from
 
@@ -38,7 +38,7 @@ LearnerLike = Any  # a description, a rule of the user's own, or text; as an ann
 
 
 class NodeMaker(Protocol):
-    """What turns descriptions into nodes (see `linmax.engine.lowering`)."""
+    """Maker of nodes from descriptions (see `linmax.engine.lowering`)."""
 
     def __call__(self, learner: Any) -> Node:
         """The node of a description."""
@@ -77,7 +77,7 @@ class PrefixTechnique(Technique):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the user may set."""
+        """Options of the user."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "base"}
 
     @property

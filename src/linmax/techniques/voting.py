@@ -124,7 +124,7 @@ def counted_weight(m: RunningRule, averaged: int, factor: float, i: int) -> floa
 
 @kernel()
 def size_of(m: RunningRule, averaged: int, scale: int, factor: float) -> float:
-    """What a hypothesis is divided by before it votes; 0 for a hypothesis of zeros."""
+    """Return the divisor of a hypothesis before it votes; 0 for a hypothesis of zeros."""
     sums, scalars = m.sums, m.scalars
     if scale == L2:
         square = sums[averages.SQUARE]
@@ -152,7 +152,7 @@ def size_of(m: RunningRule, averaged: int, scale: int, factor: float) -> float:
 
 @kernel()
 def inverse_size(m: RunningRule, averaged: int, scale: int, factor: float) -> float:
-    """What the hypothesis is multiplied by before it votes; not finite when its raw weights outgrow a float."""
+    """Return the factor of a hypothesis before it votes; not finite when its raw weights outgrow a float."""
     size = size_of(m, averaged, scale, factor)
     return 1.0 / size if size > 0.0 else (np.inf if scale == RAW else 0.0)
 
@@ -472,7 +472,7 @@ class Voting(Node):
 
     @property
     def trusted(self) -> bool:
-        """Whether the vote has made no more mistakes than what it votes over."""
+        """True if the vote has made no more mistakes than what it votes over."""
         return bool(self.ballot.marks[VOTING] <= self.ballot.marks[BASIC])
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:

@@ -1,1 +1,1 @@
-"""What every room uses: checks of arguments, lazy imports, model files, output files, plots, tables."""
+"""Helpers for all packages: checks of arguments, lazy imports, model files, output files, plots, tables."""

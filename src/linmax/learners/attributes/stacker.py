@@ -1,4 +1,4 @@
-"""How the members of the pool for attributes are fused: one conditional logit over their scores and votes.
+"""Fusion of the members of the pool for attributes: one conditional logit over their scores and votes.
 
 Member m gives two inputs for each class c. Its scores are centered over the known classes; with q^2 their mean square
 and r^2 the mean of q^2 over all trials before, z_mc = s_mc / sqrt(r^2 + .3 q^2). Its vote is its best class, where one
@@ -303,7 +303,7 @@ class MemberFusion(LearnerState):
 
     @property
     def repeats(self) -> int:
-        """How many rows were learned whose attributes had been seen before."""
+        """Number of rows learned whose attributes had been seen before."""
         return int(self.marked[REPEATS])
 
     @property
@@ -313,13 +313,13 @@ class MemberFusion(LearnerState):
 
     @property
     def inverse_sizes(self) -> np.ndarray:
-        """What multiplies a member's scores of the usual size; 0 where they were all 0."""
+        """Factors of the members' scores of the usual size; 0 where they were all 0."""
         sizes = np.sqrt((1.0 + OWN_SIZE) * self.squares / max(1.0, float(self.trials[0])))
         return np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
 
     @property
     def is_full(self) -> bool:
-        """Whether the set of fingerprints must double before another row is learned."""
+        """True if the set of fingerprints must double before another row is learned."""
         return bool(2 * self.marked[USED] >= self.marks.size < MOST_MARKS)
 
     def double(self) -> None:

@@ -1,4 +1,4 @@
-"""What kind of attributes these are: numbers that are mostly there, or words of which each row has a few.
+"""Kinds of attributes: numbers that are mostly there, or words of which each row has a few.
 
 It is decided by the data, not by what they came in (`are_numbers`); a 0 counts as absent. Numbers are learned
 from by the groups for dense attributes, words by those for sparse ones, whatever array they are in.
@@ -101,7 +101,7 @@ def gather(kinds: Any, trials: Trials, rows: np.ndarray) -> None:
 
 
 class Kinds(LearnerState):
-    """What kind of attributes there are, and the places of those met."""
+    """Kind of the attributes, and the places of those seen."""
 
     fields: ClassVar = FIELDS
 
@@ -110,22 +110,22 @@ class Kinds(LearnerState):
 
     @property
     def kind(self) -> int:
-        """What was decided."""
+        """Kind decided."""
         return int(self.counts[3])
 
     @property
     def fixed(self) -> int:
-        """What the user decided, if anything."""
+        """Kind chosen by the user, if any."""
         return int(self.counts[4])
 
     @property
     def share(self) -> float:
-        """Of the attributes met that were not 0 in the trials looked at."""
+        """Share of the attributes seen that were not 0 in the trials examined."""
         return float(self.counts[1] / max(1, self.counts[0] * self.counts[2]))
 
     @property
     def share_seen(self) -> float:
-        """The same, as it was when it was last decided."""
+        """Share when the kind was last decided."""
         return float(self.counts[6]) / MILLION
 
     def decide(self, trials: Trials) -> bool:
@@ -174,7 +174,7 @@ class Kinds(LearnerState):
         self.counts[2] += 1
 
     def again(self) -> None:
-        """The same trials are met once more."""
+        """Start again: the same trials are learned once more."""
         self.dense_places[:] = self.sparse_places[:] = -1
         self.counts[:3] = 0
 
@@ -248,7 +248,7 @@ class Kinds(LearnerState):
         return part._replace(dense=found[:MOST_NUMERIC])
 
     def places(self, dense: np.ndarray, sparse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the columns of the dense and of the sparse groups are, given where those of the instances are."""
+        """Return the places of the columns of the dense and the sparse groups, given those of the instances."""
         if self.kind == MIXED:
             return dense, sparse
         if self.kind != DENSE:
@@ -300,7 +300,7 @@ class FirstTrials:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to look at them."""
+        """True if it is time to look at them."""
         return self.until == self.size or self.size >= LAST
 
     def keep(self, trials: Trials) -> None:
@@ -433,7 +433,7 @@ class AtLarge:
 
     @property
     def due(self) -> bool:
-        """Whether the next trial is one of the sample."""
+        """True if the next trial is one of the sample."""
         return self.trials % self.step == 0
 
     def keep_one(self, instance: Trials | None, label: int) -> None:
@@ -449,14 +449,14 @@ class AtLarge:
 
     @property
     def long_runs(self) -> bool:
-        """Whether labels come in long runs: fewer than half as many as in a random order, n - sum n_c^2 / n."""
+        """True if labels come in long runs: fewer than half as many as in a random order, n - sum n_c^2 / n."""
         if self.trials < FEWEST_TRIALS or self.runs <= 1 or self.trials < LONG_RUN * self.runs:
             return False
         return 2 * self.runs < self.trials - float(self.counts @ self.counts) / self.trials
 
     @property
     def settled(self) -> int:
-        """How many trials of the sample are learned from: all until one that makes those of a class 1, 2, 4, 8, ...
+        """Return the number of sample trials to learn from: all until one that makes those of a class 1, 2, 4, 8, ...
 
         So they need not be learned again after each trial. At most every eighth is left for the next time.
         """
@@ -521,7 +521,7 @@ def pool_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> RunningPool |
 
 
 def fusion_at_large(pool: RunningPool, shape: np.ndarray, k: int) -> MemberFusion:
-    """How members are fused for rows that do not follow the stream, where it has long runs of one label."""
+    """Return the fusion of the members for rows that do not follow the stream, where it has long runs of one label."""
     large = pool.at_large
     if large.found is not None and large.found[0] == large.trials:
         return large.found[1]

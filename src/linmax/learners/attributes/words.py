@@ -93,13 +93,13 @@ def fetch_row(table: np.ndarray, place: int, long: int) -> None:
 
 @kernel(hot=True)
 def attributes_of(indptr: np.ndarray, t: int) -> tuple[int, int]:
-    """Where the attributes of a trial begin and end; nothing if there is no such trial."""
+    """Return the range of a trial's attributes; nothing if there is no such trial."""
     return (indptr[t], indptr[t + 1]) if t + 1 < indptr.size else (0, 0)
 
 
 @kernel(hot=True)
 def one_over_root(square: float) -> np.float32:
-    """What a vector with this square is multiplied by, to have length 1."""
+    """Return the factor that gives a vector with this square the length 1."""
     return np.float32(1.0 / math.sqrt(square)) if square > 0.0 else np.float32(0.0)
 
 

@@ -475,7 +475,7 @@ def times_counted(trials: Sequence[int], before: int, kept: float) -> list[float
 
 
 class LogitEvidence(NamedTuple):
-    """What a logit has learned from its trials, over the coordinates of the mixture."""
+    """Information and pull of a logit's trials, over the coordinates of the mixture."""
 
     information: np.ndarray  # (n, n), or (n,) where it is a diagonal
     pull: np.ndarray

@@ -358,12 +358,12 @@ class Place(NamedTuple):
 
     @property
     def jurors(self) -> np.ndarray:
-        """Where its voters are, and its raters as voters."""
+        """Places of its voters, and of its raters as voters."""
         return np.concatenate([self.voters[: self.own.voters], self.blocks.voters + self.raters[: self.own.raters]])
 
     @property
     def coordinates(self) -> np.ndarray:
-        """Where its coordinates are; the evidence of jurors comes last, unless the other has none."""
+        """Places of its coordinates; the evidence of jurors comes last, unless the other has none."""
         own, blocks = self.own, self.blocks
         return np.concatenate([
             np.arange(VOTERS),
@@ -381,7 +381,7 @@ class Place(NamedTuple):
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
-        """The same by axis."""
+        """Places by axis."""
         jurors, coordinates = self.jurors, self.coordinates
         return {
             "juror": jurors, "counted": jurors, "compared": jurors, "rater": self.raters, "class": self.classes,
@@ -611,7 +611,7 @@ class RunningVotes(Running):
 
     @property
     def members(self) -> dict[str, float]:
-        """How far the mixture follows each member at present; the shares add up to 1."""
+        """Shares of the members in the mixture at present; they add up to 1."""
         return dict(zip(MEMBERS, self.mixture.tolist(), strict=True))
 
     def hypothesis(self) -> np.ndarray:

@@ -100,7 +100,7 @@ class PassOrder:
 
 @dataclass(frozen=True)
 class Samples:
-    """What is learned, and the order in which passes show it."""
+    """Rows to learn, and their order in each pass."""
 
     instances: Experts
     labels: np.ndarray
@@ -165,7 +165,7 @@ class LossCurve:
 
     @property
     def latest_is_best(self) -> bool:
-        """Whether the latest loss is lower than all others."""
+        """True if the latest loss is lower than all others."""
         return self.losses[-1] < min(self.losses[:-1], default=math.inf)
 
     def add(self, losses: np.ndarray) -> bool:

@@ -233,7 +233,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
 
     @property
     def final_estimator(self) -> Fuser:
-        """What fuses the models, not fitted."""
+        """Estimator that fuses the models, not fitted."""
         return Fuser(self.learner, shuffle=self.shuffle, random_state=self.random_state)
 
     # -- learning --
