@@ -52,6 +52,7 @@ __all__ = [
     "predict_share",
     "predict_weighed",
     "say_of_rows",
+    "weight_of",
 ]
 
 TRUSTED_VOTES, TRUSTED_ACCURACY = 4.0, 0.7

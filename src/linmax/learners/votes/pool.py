@@ -64,6 +64,7 @@ from linmax.learners.votes.jury import (
     predict_share,
     predict_weighed,
     say_of_rows,
+    weight_of,
 )
 from linmax.learners.votes.logits import (
     AGE,
@@ -618,9 +619,13 @@ class RunningVotes(Running):
         """Return the mean of the weights of logits and softmax by the mixture, of voters, raters and thresholds.
 
         The share of votes belongs to all voters and raters alike, and a rater has the weight of its vote as well. One
-        that was not heard yet has the weight of a newcomer.
+        that was not heard yet has the weight of a newcomer. Before the first label they are those of votes in the
+        weighed share.
         """
         blocks, mixture = Blocks(*self.blocks.tolist()), self.mixture / self.mixture[:BEST].sum()
+        if not self.counts[TRIALS] and self.rows[0] > 0.0:  # no label yet: the weighed share decides
+            weights = [weight_of(self.struct, i, self.scores.size) for i in range(blocks.jurors)]
+            return np.append(np.where(self.signs == 1.0, weights, 0.0), np.zeros(blocks.thresholds))
         first, jurors = VOTERS + blocks.jurors, blocks.jurors
         own, copies = self.weights.copy(), np.flatnonzero(np.abs(self.signs) != 1.0)
         for kind, block in enumerate([slice(VOTERS, first), slice(first, first + blocks.raters)]):
