@@ -824,7 +824,9 @@ class Report(_Shown):
             )
             return headline, text
         best = panel.enough(TOLERANCE_OF_PANEL) if panel is not None else None
-        if best is not None and best.behind > TOLERANCE_OF_PANEL + best.error:  # on rows that did not choose it
+        if (
+            best is not None and best.behind - NORMAL * best.error > TOLERANCE_OF_PANEL
+        ):  # on rows that did not choose it
             best = None
         low, high = interval(accuracy * trials, trials)
         if best is None or len(best.voters) == count:
