@@ -214,7 +214,7 @@ def test_show_tells_of_members_calibration_and_weights(tmp_path, capsys) -> None
         "learner: auto",
         "trials: 150",
         "classes: a, b, c",
-        "logit of all trials",
+        "logit of about 1,000 trials",
         "guess rate",
         "voter 3",
         "weight",

@@ -29,7 +29,7 @@ def test_many_trials_are_counted_as_one_by_one(share: float) -> None:
 def test_trials_that_are_passed_over() -> None:
     """Those that name a class first have no scores, and those without a label neither."""
     record = new_record(4)
-    assert pass_over(record, np.array([0, -1, 1, 0], np.int32), 2) == 2
+    pass_over(record, np.array([0, -1, 1, 0], np.int32), np.array([2, 2, 2, 2]))
     assert record.counts[JUDGED] == 3
-    assert pass_over(record, np.array([0, 2, -1, 2, 3, 3], np.int32), 2) == 4
+    pass_over(record, np.array([0, 2, -1, 2, 3, 3], np.int32), np.array([2, 2, 3, 3, 3, 4]))
     assert record.counts[JUDGED] == 6

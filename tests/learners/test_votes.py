@@ -306,7 +306,7 @@ def test_labels_that_are_a_sharp_function_of_the_votes() -> None:
 def test_rows_without_labels_teach_whom_to_trust() -> None:
     """Three good voters among nine that guess alike; the influence of such rows fades as labels arrive."""
     random = np.random.default_rng(0)
-    labels = random.integers(0, K, 400 if JIT else 60)
+    labels = random.integers(0, K, 400 if JIT else 160)
     good = np.r_[np.full(3, 0.9), np.full(6, 0.3)]
     votes = np.where(random.random((labels.size, 9)) < good, labels[:, None], random.integers(0, K, (labels.size, 9)))
     counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)

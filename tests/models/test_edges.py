@@ -104,7 +104,6 @@ PLAIN = NUMBERS.data
         lambda: VoteFusion("perceptron").fit(CUBE, [0, 1, 0]),
         lambda: VoteFusion("perceptron").fit(list(CUBE), [0, 1, 0]),
         lambda: VoteFusion("perceptron").fit({"a": CUBE[:, 0], "b": CUBE[:, 1]}, [0, 1, 0]),
-        lambda: Learner("perceptron").learn({"a": np.ma.masked}, label="x"),
         lambda: Learner("perceptron").learn({"a": 1.0}, label=np.ma.masked),
     ],
 )

@@ -208,7 +208,7 @@ def test_prediction_decision_and_probabilities_agree(learner, classes):
 
 def test_probabilities_are_honest():
     X, y = make_classification(2500, 20, n_informative=8, n_classes=4, flip_y=0.2, random_state=0)
-    model = LinearMaxClassifier(FAST).fit(X[:1500], y[:1500])
+    model = LinearMaxClassifier(FAST, random_state=2).fit(X[:1500], y[:1500])
     probabilities = model.predict_proba(X[1500:])
     confidence = probabilities.max(axis=1)
     assert confidence.mean() == pytest.approx(model.score(X[1500:], y[1500:]), abs=0.05)

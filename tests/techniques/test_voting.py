@@ -119,7 +119,7 @@ def test_odd_and_even_numbers_of_hypotheses(h: int) -> None:
 
 @pytest.mark.small
 def test_the_sum_is_that_of_the_saved_hypotheses() -> None:
-    data = majority_problem(n=5, r=3, k=3, trials=60 if JIT else 10, noise=0.1, seed=1)
+    data = majority_problem(n=5, r=3, k=3, trials=60, noise=0.1, seed=1)
     machine = run(vote("winnow(1.5)", h=5, w=9, r=9), experts(votes=data.votes, classes=range(3)), data.labels).model
     ballot = machine.engine.top.ballot
     np.testing.assert_allclose(ballot.total, ballot.saved[: ballot.marks[SIZE]].sum(axis=0), rtol=1e-12)

@@ -26,7 +26,6 @@ else:
     stats = LazyModule("scipy.stats")
 
 __all__ = [
-    "NEARLY_ONE",
     "NORMALIZATIONS",
     "Normalizer",
     "checked_scores",
@@ -36,7 +35,6 @@ __all__ = [
     "log_shares",
     "rank_score",
     "ranks",
-    "scaled_logarithms",
     "soft_votes",
 ]
 

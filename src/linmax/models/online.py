@@ -1286,7 +1286,7 @@ class Learner:
         ...     said = {"bm25": [0.2, 0.9, 0.1], "clicks": [0.8, 0.3, 0.4]}
         ...     _ = learner.learn(candidates=[f"{t}a", f"{t}b", f"{t}c"], scores=said, label=f"{t}a")
         >>> learner.rank(["x", "y", "z"], scores={"bm25": [0.5, 0.1, 0.2], "clicks": [0.1, 0.4, 0.9]})
-        ['z', 'y', 'x']
+        ['z', 'x', 'y']
         """
         judged = self._judge(self._read(None, votes, scores, candidates))
         return [judged.names[place] for place in best_first(self, judged.table[0])]

@@ -200,7 +200,7 @@ def marks(x: Sequence[float] | np.ndarray, first: float, last: float, exact: boo
     Examples
     --------
     >>> marks([1, 2, 3, 12, 29], 1, 29, exact=True), marks([1, 950], 1, 950, exact=False)
-    ([1.0, 12.0, 29.0], [200.0, 400.0, 600.0, 800.0])
+    ([1.0, 3.0, 12.0, 29.0], [200.0, 400.0, 600.0, 800.0])
     """
     if not exact:
         rough = max(last - first, 1.0) / 5.0

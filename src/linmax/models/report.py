@@ -676,7 +676,7 @@ class Report(_Shown):
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.05, trials=1000, seed=1)
+        >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.0, trials=1000, seed=1)
         >>> labels = data.labels.copy()
         >>> labels[700] = (labels[700] + 1) % 5  # a mistake
         >>> [doubt.row for doubt in linmax.VoteFusion().fit(data.votes, labels).report().suspicious_labels()][:1]

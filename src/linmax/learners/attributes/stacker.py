@@ -32,7 +32,7 @@ from numba import boolean, float32, int32, int64, types
 
 from linmax.core.contract import Indices, Labels, Matrix, Trials, Vector
 from linmax.core.linear_max import top_two
-from linmax.jit.compiling import kernel
+from linmax.jit.compiling import JIT, kernel
 from linmax.learners.attributes.member import DENIED
 from linmax.learners.base import Field, LearnerState, Mixture, mix_matrices, struct_of
 
@@ -81,6 +81,10 @@ def fingerprints(
                 total += mixed ^ (mixed >> 29)
         total = ((total ^ (total >> 32)) & WORD) * 0x3C6EF373
         found[t] = max(1, (total ^ (total >> 32)) & (WORD >> 1))
+
+
+if not JIT:  # integers of NumPy warn where compiled ones wrap around
+    fingerprints = np.errstate(over="ignore")(fingerprints)
 
 
 @kernel()

@@ -624,8 +624,8 @@ class RunningVotes(Running):
         """
         blocks, mixture = Blocks(*self.blocks.tolist()), self.mixture / self.mixture[:BEST].sum()
         if not self.counts[TRIALS] and self.rows[0] > 0.0:  # no label yet: the weighed share decides
-            weights = [weight_of(self.struct, i, self.scores.size) for i in range(blocks.jurors)]
-            return np.append(np.where(self.signs == 1.0, weights, 0.0), np.zeros(blocks.thresholds))
+            weighed = np.array([weight_of(self.struct, i, self.scores.size) for i in range(blocks.jurors)])
+            return np.append(np.where(self.signs == 1.0, weighed, 0.0), np.zeros(blocks.thresholds))
         first, jurors = VOTERS + blocks.jurors, blocks.jurors
         own, copies = self.weights.copy(), np.flatnonzero(np.abs(self.signs) != 1.0)
         for kind, block in enumerate([slice(VOTERS, first), slice(first, first + blocks.raters)]):
