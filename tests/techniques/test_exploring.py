@@ -198,7 +198,7 @@ def test_certificates_say_that_they_are_means_and_where_there_is_none() -> None:
         ("B-arow", "a rule that updates on mistakes only"),
         ("B-perceptron(margin=1)", "a rule that updates on mistakes only"),
         ("B-R-perceptron", "a rule that updates on mistakes only"),
-        ("B(gamma=0)-perceptron", "it may never be told a label"),
+        ("B(gamma=0)-perceptron", "it may never see a label"),
     ):
         with pytest.raises(ValueError, match=words):
             linmax.certify(VOTES, DATA.labels, learner.replace("B-R-", "BR-"))
