@@ -1,7 +1,7 @@
-"""On-line multi-class linear learning and classifier fusion.
+"""Online multi-class linear learning and classifier fusion.
 
 Take any linear-threshold learning rule, lift it to many classes with voters, raters and attributes side by side, and
-run it on-line: ``run(rules.winnow(1.1), experts(votes=...), labels)``.
+run it online: ``run(rules.winnow(1.1), experts(votes=...), labels)``.
 
 Names are imported when first used, so that ``linmax --help`` need not wait for the compiler.
 """

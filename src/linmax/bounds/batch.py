@@ -1,4 +1,4 @@
-"""From on-line to batch: what a mistake bound says about the error on instances yet to come."""
+"""From online to batch: what a mistake bound says about the error on instances yet to come."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def two_phase_draws(failure: float) -> int:
 def average_risk(loss: float, trials: int, failure: float) -> float:
     """The mean risk of the hypotheses H_0..H_(n-1) used in n trials: M_n + sqrt(ln(1/delta) / (2n)).
 
-    Conditions: independent instances, losses in [0, 1], M_n = ``loss`` their mean on-line; with probability
+    Conditions: independent instances, losses in [0, 1], M_n = ``loss`` their mean online; with probability
     1 - delta. For a convex loss the average hypothesis has no larger risk; for mistakes there is no such
     statement about averaged weights, but a hypothesis drawn at random has this risk in the mean.
 

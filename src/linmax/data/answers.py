@@ -259,7 +259,7 @@ class OpenAnswers:
         codes, places, counts = [], np.full(len(rows), NONE, np.int32), np.zeros(len(rows), np.int32)
         for t, row in enumerate(rows):
             candidates = sorted({*row} - {NONE}, key=checksums.__getitem__)
-            found = {answer: place for place, answer in enumerate([*candidates, NONE])} | {NONE: NONE}
+            found = {NONE: NONE} | {answer: place for place, answer in enumerate(candidates)}
             codes.append([found[answer] for answer in row])
             counts[t] = len(candidates)
             if labels is not None and not no_label(labels[t]):

@@ -130,7 +130,7 @@ def bins(
     A function of the bins, or by `conjunctions` of pairs of them, is linear in these features. With rules whose
     mistakes grow with the logarithm of the number of features only, such as Winnow, it costs little that most of
     them are irrelevant: K relevant ones among n are learned with 2 + 3 K (1 + lg n) mistakes. The learner
-    ``binned-pairs`` does the same on-line, hashed, without making the table.
+    ``binned-pairs`` does the same online, hashed, without making the table.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scaling on-line: each instance is scaled with what was seen up to and including it, never with what comes later.
+"""Online scaling: each instance is scaled with what was seen up to and including it, never with what comes later.
 
 ``none``      x as it is
 ``max``       x_i / largest |x_i| so far: within [-1, 1]
@@ -242,7 +242,7 @@ def scale_rows(
 
 
 class Scaling:
-    """On-line scaling with its state.
+    """Online scaling with its state.
 
     Parameters
     ----------

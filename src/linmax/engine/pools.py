@@ -70,9 +70,9 @@ def vr_combine(
     pool
         "papers": the 62 algorithms of the paper (31 rules and their averages, all recycled), or rules of your own,
         each taken recycled, plain and averaged. Or what goes beyond the paper, with nothing to tune and no vote over
-        saved hypotheses: "votes": on-line logits with several priors and memories, and one that is refitted, mixed
+        saved hypotheses: "votes": online logits with several priors and memories, and one that is refitted, mixed
         by which was best recently (`linmax.learners.votes`). "attributes": a few diverse learners on attributes
-        scaled on-line, fused by a logit (`linmax.learners.attributes`). "auto": the one for votes and
+        scaled online, fused by a logit (`linmax.learners.attributes`). "auto": the one for votes and
         scores, the one for attributes, or, where there are both, the first over the votes and the second's members
         together.
     s, u

@@ -1,4 +1,4 @@
-"""Complement naive Bayes, on-line, for counts and other attributes >= 0.
+"""Complement naive Bayes, online, for counts and other attributes >= 0.
 
 With n_fc the sum of attribute f over the trials of class c, n_f = sum_c n_fc and N_c = sum_f n_fc, the score of class
 c is how unlike it is to all others together:

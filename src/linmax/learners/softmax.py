@@ -734,7 +734,7 @@ def softmax(prior: float = 0.1) -> Softmax:
     O(n^2 k) up to 128 coordinates and O(n m) with m ratings up to 1,024, where the curvature is taken at refits only.
     Beyond 1,024 coordinates, as with many attributes, the curvature is diagonal and nothing is refitted: O(m).
 
-    No bound is known. That of the on-line Newton step (Hazan, Agarwal and Kale 2007) is for steps with the gradients'
+    No bound is known. That of the online Newton step (Hazan, Agarwal and Kale 2007) is for steps with the gradients'
     outer products, scaled by a constant that falls exponentially with the length of the weights, and for weights that
     are projected onto a ball; here the matrix is the curvature itself, and nothing is projected. Those from mixability
     are for other predictions: averages over all weights (Foster et al. 2018), regularised ones with pseudo-labels

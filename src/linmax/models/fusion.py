@@ -771,7 +771,7 @@ def _with_labels(description: Mapping[str, Any], change: Callable[[Any], Any]) -
 
 
 class VoteFusion:
-    """Learn on-line how far to trust each of several voters, and fuse them.
+    """Learn online how far to trust each of several voters, and fuse them.
 
     Each trial is predicted before its label is seen, then learned from; the order of the rows is the order of the
     trials. So `report` can say what the fusion was worth on the very trials that it learned from.
@@ -1370,7 +1370,7 @@ class VoteFusion:
         if not state.open and len(state.model.classes) < 2:
             raise ValueError(f"only the class {state.model.classes[0]!r} is known; there is nothing to explain")
         if state.open and len(names) < 2:
-            raise ValueError(f"the voters gave {len(names)} different answers, and two are needed to explain")
+            raise ValueError(f"explain() requires two different answers, got {len(names)}")
         found = state.explain(batch)
         if not state.open:
             return found

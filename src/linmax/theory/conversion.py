@@ -467,7 +467,7 @@ def drawn(
     """A hypothesis drawn at random among those used, each as likely as it was used often.
 
     Its error *in the mean over the draw* is at most M/n + sqrt(ln(1/failure)/(2n)) with probability 1 -
-    failure (`linmax.bounds.average_risk`): the cheapest guarantee that on-line mistakes give, for every learner.
+    failure (`linmax.bounds.average_risk`): the cheapest guarantee that online mistakes give, for every learner.
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1.
 

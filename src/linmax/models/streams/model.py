@@ -46,7 +46,7 @@ class StreamModel:
     learner
         A rule, a composition of techniques, or text such as "A-perceptron"; "auto" is a pool that needs no tuning.
     scale
-        How attributes are scaled on-line, a kind of `linmax.data.scaling`. "auto" is "none" for the learner "auto",
+        How attributes are scaled online, a kind of `linmax.data.scaling`. "auto" is "none" for the learner "auto",
         whose members scale by themselves, and "max" for dense attributes when a rule needs them in [-1, 1].
     thresholds
         Add the constant attribute.
