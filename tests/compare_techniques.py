@@ -29,7 +29,7 @@ from linmax.techniques.selecting import Selected
 from linmax.techniques.stacking import Stacked
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, Voted
 from reference import Alma, Hypothesis, LinearMax, Multiplicative, Sasb, Vector, doubt
-from reference_techniques import Average, Combine, Explore, Recycle, Select, Stack, Vote
+from reference_techniques import Average, Combine, Explore, Recycle, SampledVote, Select, Stack, Vote
 
 __all__ = ["Watchful", "assert_same_hypothesis", "case_of", "follow_technique", "slow_of"]
 
@@ -141,6 +141,14 @@ class WatchfulVote(Vote):
             return super().accuracy(hypothesis)
 
 
+class WatchfulSample(SampledVote):
+    """A sample whose ties are doubted, as those of `WatchfulVote`."""
+
+    def decide(self, weights: Vector, x: Vector) -> int:
+        with doubting_ties(self.linear, True):
+            return super().decide(weights, x)
+
+
 class WatchfulStack(Stack):
     """A stack that doubts members whose weights have cancelled: what rounding left of them is divided by its norm."""
 
@@ -192,6 +200,8 @@ def slow_of(learner: Any, k: int, crumbs: bool = False, **options: Any) -> Any:
         return Recycle(base, described.s, described.u, described.passes, described.budget)
     if isinstance(described, Voted):
         v = described
+        if v.saved == "random":
+            return WatchfulSample(slow_of(v.base, k, crumbs, **options), v.h, v.seed)
         return WatchfulVote(slow_of(v.base, k, crumbs, **options), v.h, v.w, v.r, v.d, v.scale)
     if isinstance(described, Selected):
         rule = described.base
@@ -225,7 +235,7 @@ def linear(described: Any) -> bool:
     """Whether the learner is one vector of weights."""
     if isinstance(described, Combined):
         return described.how == "best" and all(map(linear, described.members))
-    return not isinstance(described, Stacked)
+    return not (isinstance(described, Stacked) or (isinstance(described, Voted) and described.saved == "random"))
 
 
 def follow_technique(learner: Any, given: Problem, **options: Any) -> int:
@@ -264,6 +274,10 @@ def _compare_the_end(described: Any, machine: Any, slow: Any, given: Problem) ->
         assert machine.labels_used == slow.asked, where
     if isinstance(slow, Explore):
         assert machine.labels_used == slow.told, where
+    if isinstance(slow, SampledVote):
+        sample = machine.engine.top.sample
+        assert sample.centres.tolist() == [voter.number for voter in slow.voters], where
+        assert sample.due.tolist() == slow.due, where
     if isinstance(slow, Vote):
         ballot = machine.engine.top.ballot
         marks = ballot.marks

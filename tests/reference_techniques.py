@@ -462,6 +462,67 @@ class Vote(_Linear):
             self.centre += self.spacing
 
 
+class SampledVote(_Linear):
+    """The majority of a random sample, with replacement, of the hypotheses with which B has met its trials.
+
+    w_t is the hypothesis that meets trial t, from 1. Before each trial every one of the h places holds one of w_1..w_t,
+    all equally probable: a place that has taken w_t takes next w_s, s = 1 + floor(t/u), u uniform, for which
+    P(s > n) = P(u < t/n) = t/n. Draws are taken in the order of trials, then places; of 64 h the first comes again.
+    Each hypothesis has one vote, for its best class; ties go to the class that ties go to.
+    """
+
+    changed = True
+
+    def __init__(self, base: Learner, h: int, seed: int) -> None:
+        self.base, self.h, self.seed = base, h, seed
+        self.mistakes, self.trials, self.draws = 0, 0, 0
+        self.due = [1] * h
+        self.voters: list[Voter] = [Voter(0, Hypothesis(np.zeros(0), 0.0, 0.0))] * h
+
+    @property
+    def linear(self) -> LinearMax:
+        return self.base.linear
+
+    def grow(self, n: int) -> None:
+        self.base.grow(n)
+        if self.trials == 0:
+            self.due = [1] * self.h
+            self.draws = 0
+            self._draw()
+
+    def _draw(self) -> None:
+        number = self.trials + 1
+        for place, due in enumerate(self.due):
+            if due == number:
+                self.voters[place] = Voter(number, self.base.snapshot().scaled("l2"))
+                u = 1.0 - Select.uniform(self.seed, self.draws % (64 * self.h))
+                self.due[place] = 1 + math.floor(min(number / u, 2.0**62))
+                self.draws += 1
+
+    def scores(self, x: Vector) -> Vector:
+        self.grow(x.shape[1])
+        ballots = np.zeros(self.linear.k)
+        for voter in self.voters:
+            choice = self.decide(voter.hypothesis.padded(x.shape[1]).weights, x)
+            if choice >= 0:
+                ballots[choice] += 1.0
+        return ballots
+
+    def decide(self, weights: Vector, x: Vector) -> int:
+        return self.linear.decide(weights, x)
+
+    def predict(self, x: Vector) -> int:
+        return self.linear.best_of(self.scores(x))
+
+    def trial(self, x: Vector, label: int) -> int:
+        prediction = self.predict(x)
+        self.mistakes += prediction != label
+        self.base.trial(x, label)
+        self.trials += 1
+        self._draw()
+        return prediction
+
+
 class Combine(_Linear):
     """Several learners, all run on every trial.
 
@@ -812,6 +873,7 @@ __all__ = [
     "Explore",
     "Learner",
     "Recycle",
+    "SampledVote",
     "Select",
     "Stack",
     "VCombine",

@@ -50,6 +50,7 @@ LEARNERS = [
     f"{VOTE}AR(s=10)-winnow(1.3)",
     f"{VOTE}-combine(R(s=10)-perceptron, AR(s=10)-perceptron, A-winnow(1.3), alma(3))",
     "combine(perceptron, A-winnow(1.3), how=wma)",
+    "V(h=6, saved=random, seed=2)R(s=10)-balanced-winnow(1.3)",
     "combine(perceptron, A-winnow(1.3), V(h=4)-alma(3), how=weighted)",
     "combine(V(h=4, scale=l1)A-alma(3), V(h=4, scale=raw)-winnow(1.3))",
     "stack(perceptron, A-winnow(1.3), V(h=4)A-alma(3), fusion=AR-winnow(1.3))",

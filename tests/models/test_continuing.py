@@ -24,6 +24,7 @@ TECHNIQUES = [
     "AR(s=10, u=3)-perceptron",
     "A(scale=max, fade=True)R(s=10, u=3, budget=5)-winnow(1.3)",
     "V(h=4, w=4, r=8, d=5)-winnow(1.3)",
+    "V(h=4, saved=random)AR(s=10, u=3)-perceptron",
     "combine(robust-softmax, A-perceptron, how=weighted)",
     "stack(softmax, perceptron, fusion=softmax)",
     "stack(auto, perceptron, fusion=auto)",

@@ -51,6 +51,7 @@ OTHERS = [
     "AR(s=10, u=3)-alma(3)",
     "V(h=4, w=4, r=8, d=5)-perceptron",
     "V(h=4, w=4, r=8, d=5)AR-perceptron",
+    "V(h=4, saved=random)R(s=20, u=3)-perceptron",
     "combine(R-perceptron, A-pa)",
     "combine(perceptron, winnow(1.3), how=wma)",
     "recent-label",

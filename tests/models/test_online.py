@@ -110,6 +110,7 @@ SITTING = [
     "combine(perceptron, A-winnow(1.3))",
     "V(h=4, w=4, r=8, d=5)-winnow(1.3)",
     "V(h=4, w=4, r=8, d=5, scale=raw)A-perceptron",
+    "V(h=4, saved=random)A-winnow(1.3)",
     "V(h=4, w=4, r=8, d=5)-combine(R(s=10, u=2)-perceptron, AR(s=10, u=2)-winnow(1.2))",
 ]
 

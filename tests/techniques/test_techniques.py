@@ -56,6 +56,8 @@ TECHNIQUES: dict[str, Callable[[Any], Any]] = {
     "SA": lambda x: selective(average(x), b=0.3, seed=1),
     "B": lambda x: bandit(x, gamma=0.4, seed=2),
     "SAR": lambda x: selective(average(recycle(x, s=8, u=3)), b=2.0),
+    "V random": lambda x: vote(x, h=5, saved="random", seed=3),
+    "VAR random": lambda x: vote(average(recycle(x, s=5, u=2)), h=4, saved="random"),
     "VAR": lambda x: vote(average(recycle(x, s=5, u=2)), h=4, w=6, r=8, d=10),
 }
 
@@ -72,6 +74,8 @@ COMPOSED = [
     "V(h=4, w=6, r=8, d=10, scale=l1)-combine(perceptron, A-perceptron, winnow(1.3), A(scale=max)-winnow(1.3))",
     "V(h=4, w=6, r=8, d=10, scale=raw)-combine(perceptron, A-perceptron, winnow(1.3), A-winnow(1.3), A-alma(3))",
     "V(h=3, w=6, r=8, d=10)-combine(perceptron, combine(alma(3), A-winnow(1.3)))",
+    "V(h=7, saved=random, seed=5)-combine(perceptron, A-perceptron, R(s=6, u=2)-winnow(1.3), A-alma(3))",
+    "combine(perceptron, V(h=3, saved=random)-winnow(1.3), A-winnow(1.3))",
     "stack(perceptron, A-winnow(1.3), alma(3))",
     "stack(perceptron, R(s=6, u=2)-winnow(1.3), fusion=winnow(1.3))",
     "stack(perceptron, V(h=3, w=4, r=5, d=8)-winnow(1.3), combine(alma(3), A-winnow(1.3)), "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from compare import problem
 from compare_techniques import follow_technique
-from linmax import Learner, combine, experts, majority_problem, recycle, run, vote
+from linmax import Learner, combine, experts, majority_problem, parse, recycle, run, vote
 from linmax.engine.engine import Engine
 from linmax.jit.compiling import JIT
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, half_window
@@ -191,6 +192,51 @@ def test_voting_helps_on_the_majority_problem_with_noise() -> None:
     instances = experts(votes=data.votes)
     assert run("VR-perceptron", instances, data.labels).wrong[1000:].mean() < 0.27
     assert run("R-perceptron", instances, data.labels).wrong[1000:].mean() > 0.3
+
+
+# -- a random sample -------------------------------------------------------------------------------------------
+
+
+@compiled
+def test_every_hypothesis_is_as_probable_in_a_sample() -> None:
+    """Each of 1,000 places holds each of 41 hypotheses with probability 1/41, whatever the others hold."""
+    data = majority_problem(n=4, r=3, k=3, trials=40, seed=1)
+    instances = experts(votes=data.votes, classes=range(3))
+    counts = np.zeros(42)
+    for seed in range(10):
+        learner = vote("perceptron", h=1000, saved="random", seed=seed)
+        sample = run(learner, instances, data.labels).model.engine.top.sample
+        counts += np.bincount(sample.centres, minlength=42)
+    expected = 10_000 / 41
+    assert counts[0] == 0
+    assert ((counts[1:] - expected) ** 2 / expected).sum() < 73.4  # chi-squared with 40 degrees: 1 in 1,000
+
+
+@pytest.mark.small
+def test_a_sample_depends_on_its_seed_alone() -> None:
+    data = majority_problem(n=5, r=3, k=3, trials=60, noise=0.2, seed=1)
+    instances = experts(votes=data.votes, classes=range(3))
+
+    def sample(seed: int, cuts: list[int]) -> dict[str, np.ndarray]:
+        machine = run(vote("winnow(1.5)", h=5, saved="random", seed=seed), instances[:0], []).model
+        for begin, end in pairwise([0, *cuts, 60]):
+            machine.run(instances[begin:end], data.labels[begin:end])
+            machine.predict(instances)  # draws nothing
+        return machine.engine.arrays
+
+    whole, cut, other = sample(4, []), sample(4, [1, 2, 17]), sample(5, [])
+    assert all(np.array_equal(cut[name], array, equal_nan=True) for name, array in whole.items())
+    assert not np.array_equal(whole["node0.centres"], other["node0.centres"])
+
+
+@pytest.mark.parametrize("option", ["w=3", "r=3", "d=3", "scale=raw"])
+def test_a_sample_has_no_windows(option: str) -> None:
+    with pytest.raises(
+        ValueError, match=f"has no meaning with saved='random', got {option}; remove {option.partition('=')[0]}"
+    ):
+        parse(f"V(saved=random, {option})-perceptron")
+    with pytest.raises(ValueError, match="seed has no meaning with saved='doubling', got seed=3; remove seed"):
+        vote("perceptron", seed=3)
 
 
 # -- in a window -----------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 Mesterharm and Hsu, section V. A saved hypothesis is replaced inside its window by one that is right on more of the
 recent instances; when B makes fewer mistakes than the vote its own label is used, and when that is still so after a
 waiting time, doubled each time, voting starts again. The mistakes are at most 2 M_B + restarts + 1.
+
+Or, as in Littlestone (1995), the majority of a random sample of the hypotheses of all trials.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from linmax.jit.panels import LANES, lowest_bit
 from linmax.jit.struct import Struct, act, entry
 from linmax.techniques.node import Node, Turn
 from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, Technique, as_learner, turned_inside
-from linmax.util.checks import counted, one_of
+from linmax.util.checks import counted, one_of, whole
+from linmax.util.draws import drawn
 
 if TYPE_CHECKING:
     from linmax.core.contract import Trials
@@ -49,6 +52,10 @@ __all__ = ["Ballot", "Vote", "Voted", "Voting", "new_ballot", "vote"]
 
 L2, L1, RAW = 0, 1, 2
 NORMS = {"l2": L2, "l1": L1, "raw": RAW}
+
+SAVED = ("doubling", "random")  # which hypotheses are saved
+NEVER = 2**62
+DRAWS_EACH = 64  # of every hypothesis of a sample: more than are replaced in 10^20 trials
 
 FAINT = 1e-280  # squares below this have lost digits
 TIED = 1e-12  # of the largest possible score: hypotheses are divided by their norms, so equal scores differ by rounding
@@ -74,6 +81,19 @@ def new_ballot(voted: Voted, size: int) -> Ballot:
     return Ballot(np.zeros((voted.h, size)), np.zeros(voted.h), np.zeros(voted.h, np.int64), np.zeros(size), marks)
 
 
+class Sample(NamedTuple):
+    """The state of a vote over a random sample."""
+
+    saved: np.ndarray  # (h, N), at 2-norm 1
+    unseen: np.ndarray  # (h,): the weight in each of a coordinate that appears later
+    centres: np.ndarray  # int64 (h,): the trial that each has met
+    due: np.ndarray  # int64 (h,): the trial whose hypothesis comes in its place
+    marks: np.ndarray  # int64 (3,): labels seen, hypotheses, draws
+
+
+LABELS_SEEN, SAMPLED, DRAWN = range(3)
+
+
 class Vote(Struct):
     """A vote at work."""
 
@@ -92,6 +112,8 @@ class Vote(Struct):
     centres: np.ndarray = Indices
     total: np.ndarray = Vector
     marks: np.ndarray = Indices
+    due: np.ndarray = Indices  # of a sample, see `Sample`; and random numbers for it
+    draws: np.ndarray = Vector
     shape: np.ndarray = Indices  # that of the state
     trials: RunningTrials = RunningTrials.numba_type
     played: Played = Played.numba_type
@@ -371,6 +393,82 @@ def predict_vote(v: Vote, t: int, _: int) -> int:
     return add_votes(v, t)
 
 
+# -- a random sample ----------------------------------------------------------------------------------------------
+
+
+@kernel()
+def replace_due(v: Vote, number: int) -> None:
+    """Put the hypothesis of trial ``number``, the one that is followed now, wherever it is due.
+
+    Each place takes hypothesis t with probability 1/t, so that all up to now are equally probable in it: after
+    hypothesis t it keeps the next ones with probabilities t/(t+1), (t+1)/(t+2), ..., and the first that it does not
+    keep is 1 + floor(t/u) for a uniform u.
+    """
+    marks, draws, due, unseen = v.marks, v.draws, v.due, 0.0
+    m, written = member_at(v.members[v.output // 2]), False
+    for slot in range(due.size):
+        if due[slot] > number:
+            continue
+        if not written:
+            unseen, written = write_out(m, v.output % 2, v.scale, v.candidate), True
+        for i in range(v.candidate.size):
+            v.saved[slot, i] = v.candidate[i]
+        v.unseen[slot], v.centres[slot] = unseen, number
+        due[slot] = 1 + int(min(number / draws[marks[DRAWN] % draws.size], float(NEVER)))
+        marks[DRAWN] += 1
+    marks[SAMPLED] = due.size
+
+
+@kernel(TURN)
+def look_sample(v: Vote, t: int, _: int) -> int:
+    """Save the hypothesis before the first trial, while it is there."""
+    if v.marks[SAMPLED] == 0:
+        replace_due(v, 1)
+    return -1
+
+
+@kernel(TURN)
+def predict_sample(v: Vote, t: int, _: int) -> int:
+    """Return the class that most hypotheses predict, and leave in ``scores`` how many predict each."""
+    scores, counts, known = v.scores, v.current, v.trials.known[t]
+    if v.marks[SAMPLED] == 0:
+        return act(v.child_predict, v.child_part, t, v.child_which)
+    for c in range(counts.size):
+        counts[c] = 0.0
+    for slot in range(v.due.size):
+        score(v.trials, t, v.saved[slot], scores)
+        best = top_of_vote(v, t, known, scores, 1)
+        if best >= 0:
+            counts[best] += 1.0
+    for c in range(counts.size):
+        scores[c] = counts[c]
+    return top_two(scores, known, v.shape)[0]
+
+
+@kernel(TURN)
+def play_sample(v: Vote, t: int, _: int) -> int:
+    """Predict trial t, and draw whether the hypothesis after it enters the sample."""
+    played, tables, place = v.played, v.played.tables, t - v.played.scored
+    played.predictions[v.row, t] = predict_sample(v, t, 0)
+    if place >= 0:
+        for c in range(tables.shape[2]):
+            tables[v.row, place, c] = v.scores[c] / v.due.size
+    if v.trials.labels[t] >= 0:
+        v.output = played.after[v.child, t]
+        v.marks[LABELS_SEEN] += 1
+        replace_due(v, v.marks[LABELS_SEEN] + 1)
+    return -1
+
+
+@kernel(types.void(Vote.numba_type, Labels, Matrix))
+def judge_sample(v: Vote, predictions: np.ndarray, table: np.ndarray) -> None:
+    """`predict_sample` all instances; write the shares of the hypotheses that predict each class into ``table``."""
+    for t in range(predictions.size):
+        predictions[t] = predict_sample(v, t, 0)
+        for c in range(table.shape[1]):
+            table[t, c] = v.scores[c] / v.due.size
+
+
 @kernel(types.void(Vote.numba_type, int64, Labels, Matrix))
 def decide_votes(v: Vote, hypotheses: int, predictions: np.ndarray, table: np.ndarray) -> None:
     """`top_of_vote` of every row of a table of scores."""
@@ -388,6 +486,8 @@ class Voted(PrefixTechnique):
     r: int = 100
     d: int = 100
     scale: str = "l2"
+    saved: str = "doubling"
+    seed: int = 0
 
     def __post_init__(self) -> None:
         counted("h", self.h, 1)
@@ -395,12 +495,20 @@ class Voted(PrefixTechnique):
         counted("r", self.r, 1)
         counted("d", self.d, 1)
         one_of("scale", self.scale, NORMS)
+        one_of("saved", self.saved, SAVED)
+        whole("seed", self.seed, 0)
+        unused = ("w", "r", "d", "scale") if self.saved == "random" else ("seed",)
+        for name in unused:
+            if getattr(self, name) != self.defaults[name]:
+                raise ValueError(
+                    f"{name} has no meaning with saved={self.saved!r}, got {name}={getattr(self, name)}; remove {name}"
+                )
 
     def node(self, make: NodeMaker) -> Node:
         base = make(self.base)
         if not base.selects:
             raise ValueError(self._refusal())
-        return Voting(base, self)
+        return Sampling(base, self) if self.saved == "random" else Voting(base, self)
 
     def _refusal(self) -> str:
         """Why it cannot vote over its base, and what can be done."""
@@ -509,8 +617,68 @@ class Voting(Node):
         return predictions, engine.rate(trials, self._current(engine))[1] if engine.scored else table
 
 
-def vote(learner: LearnerLike, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l2") -> Voted:
-    """V-B: hypotheses saved at doubling distances vote together with the current one.
+class Sampling(Voting):
+    """The majority of a random sample of the child's hypotheses."""
+
+    linear = False
+    unmixable = "its hypotheses are a sample of those of one stream; merge what it votes over"
+
+    def __init__(self, base: Node, voted: Voted) -> None:
+        super().__init__(base, voted)
+        self.looks_back = 0
+        self.draws = np.array([1.0 - drawn(voted.seed, number) for number in range(DRAWS_EACH * voted.h)])
+
+    def prepare(self, engine: Engine) -> None:
+        self.children[0].prepare(engine)
+        size, h = engine.state.weights.shape[1], self.voted.h
+        self.sample = Sample(
+            np.zeros((h, size)), np.zeros(h), np.zeros(h, np.int64), np.ones(h, np.int64), np.zeros(3, np.int64)
+        )
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return dict(self.sample._asdict())
+
+    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.sample = self.sample._replace(saved=moved(self.sample.saved))
+
+    def appear(self, fresh: np.ndarray, k: int) -> None:
+        self.sample.saved[:, fresh] = self.sample.unseen[:, None]
+
+    def part(self, bench: Bench) -> Turn:
+        v = Vote(
+            scale=self.scale, row=self.row, child=self.children[0].row, members=bench.addresses, trials=bench.trials,
+            played=bench.played, shape=bench.state.shape, candidate=np.zeros(self.sample.saved.shape[1]),
+            draws=self.draws, **self.sample._asdict(),
+        )  # fmt: skip
+        return Turn(v, play_sample, predict_sample, look_sample)
+
+    def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
+        return Node.hypothesis(self, engine)
+
+    scoring = Node.scoring
+
+    def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+        if not self.sample.marks[SAMPLED]:
+            return self.children[0].judge(engine, trials)
+        predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, engine.k))
+        engine.bench.show(trials)
+        self.begin(engine.bench)
+        judge_sample(engine.bench.turns[self.row].part, predictions, table)
+        return predictions, table
+
+
+def vote(
+    learner: LearnerLike,
+    h: int = 20,
+    w: int = 100,
+    r: int = 100,
+    d: int = 100,
+    scale: str = "l2",
+    saved: str = "doubling",
+    seed: int = 0,
+) -> Voted:
+    """V-B: hypotheses saved at doubling distances vote together with the current one; or a random sample of them.
 
     Parameters
     ----------
@@ -523,22 +691,29 @@ def vote(learner: LearnerLike, h: int = 20, w: int = 100, r: int = 100, d: int =
     r
         Recent instances on which "better" is judged.
     d
-        RunningTrials before a restart is considered; doubled at each restart.
+        Trials before a restart is considered; doubled at each restart.
     scale
         What a hypothesis is divided by before it votes: "l2" or "l1" norm, or nothing ("raw").
+    saved
+        "doubling", or "random": ``h`` hypotheses drawn uniformly, with replacement, from those with which B has met
+        the trials so far, each with one vote for its best class. Then w, r, d and scale have no meaning.
+    seed
+        Of the draws of "random".
 
     Notes
     -----
-    At most 2 M_B + restarts + 1 mistakes, restarts <= lg(T/d + 1).
+    "doubling" makes at most 2 M_B + restarts + 1 mistakes, restarts <= lg(T/d + 1); for "random" no bound is known.
 
     References
     ----------
-    Mesterharm and Hsu, section V.
+    Mesterharm and Hsu, section V; its reference 9 (Littlestone 1995) for "random".
 
     Examples
     --------
     >>> import linmax
     >>> print(linmax.vote("A-perceptron", h=10))
     V(h=10)A-perceptron
+    >>> print(linmax.vote("winnow(1.1)", h=30, saved="random"))
+    V(h=30, saved=random)-winnow(1.1)
     """
-    return Voted(as_learner(learner), h, w, r, d, scale)
+    return Voted(as_learner(learner), h, w, r, d, scale, saved, seed)

@@ -62,7 +62,7 @@ def bound_of(learner: Learner, rows: Rows) -> LearnerBound:
     """The bound that a learner obeys on these rows; raises where there is none."""
     if isinstance(learner, Rule):
         return LearnerBound(_bound_of_rule(learner, rows))
-    if isinstance(learner, Voted) and isinstance(learner.base, (Rule, Recycled)):
+    if isinstance(learner, Voted) and isinstance(learner.base, (Rule, Recycled)) and learner.saved == "doubling":
         return replace(bound_of(learner.base, rows), wait=learner.d)
     if isinstance(learner, Recycled) and isinstance(learner.base, Rule):
         return replace(bound_of(learner.base, rows), uses=learner.u)
