@@ -246,12 +246,12 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
     assert main(["predict", model, str(objects), "--write", "scores", "--top", "1", "--as", "jsonl"]) == 0
     for row in map(json.loads, capsys.readouterr().out.splitlines()):
         assert list(row["scores"]) == [row["predicted"]]
-    options = ["--write", "probabilities", "--as", "jsonl", "--digits", "0", "--sets", "0.9", "--reject", "0.3"]
+    options = ["--write", "probabilities", "--as", "jsonl", "--digits", "0", "--sets", "0.9", "--reject", "0.1"]
     assert main(["predict", model, str(objects), *options, "--json", str(tmp_path / "figures.json")]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["probabilities"] for row in found] == [expected.predict_proba(**one) for one in asked]
     assert [row["set"] for row in found] == [list(expected.predict_set(**one, coverage=0.9)) for one in asked]
-    assert [row["predicted"] for row in found] == [expected.predict(**one, reject=0.3) for one in asked]
+    assert [row["predicted"] for row in found] == [expected.predict(**one, reject=0.1) for one in asked]
     unsure = sum(row["predicted"] is None for row in found)
     assert 0 < json.loads((tmp_path / "figures.json").read_text())["unanswered"] == unsure
     assert main(["predict", model, str(objects), "--sets", "0.9"]) == 0

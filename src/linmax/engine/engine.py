@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linmax.core import averages
-from linmax.core.contract import EXPERTS, KNOWN, STRIDE, TRIALS, UPDATES, Rule, Trials
+from linmax.core.contract import EXPERTS, KNOWN, NO_LABEL, STRIDE, TRIALS, UPDATES, Rule, Trials
 from linmax.core.member import RunningRule
 from linmax.data.arrays import Layout, concatenate, cut
 from linmax.engine.bench import Bench
@@ -231,8 +231,8 @@ class Engine:
             trials = trials._replace(weights=np.minimum(trials.weights, HEAVIEST))
         trials, size = self.known_in(trials, True), trials.size
         labels, scored = trials.labels, min(trials.size, scored)
-        if size == 1 and not self.runs and not margins and (labels[0] >= 0 or self.top.takes_gaps):
-            told = int(labels[0] >= 0)
+        if size == 1 and not self.runs and not margins and (labels[0] != NO_LABEL or self.top.takes_gaps):
+            told = int(labels[0] != NO_LABEL)
             one = self.top.play_one(self, trials)
             if one is not None:
                 self._know(trials)
@@ -247,7 +247,7 @@ class Engine:
             trials.known,
         )
         takes_gaps = not self.memory and all(node.takes_gaps for node in self.top.walk())
-        if labels.min(initial=0) < 0 and not takes_gaps:
+        if not takes_gaps and (labels == NO_LABEL).any():
             play_around_gaps(self, trials, outcome)
         else:
             step = self.slice_length(trials, scored)
@@ -319,7 +319,7 @@ class Engine:
             who.overflowed()
         played = self.top.play(self, chunk)
         if not self.runs:
-            told = chunk.seen >= 0
+            told = chunk.seen != NO_LABEL
             self.state.counts[0, [TRIALS, UPDATES]] += int(told.sum()), int((played.changed * told).sum())
         place = slice(origin, origin + size - offset)
         outcome.predictions[place] = played.predictions
@@ -327,7 +327,7 @@ class Engine:
         if self.runs:
             changes = bench.played.changed[: 2 * len(self.runs) : 2, offset:size]
             changed = np.asarray(changes.any(axis=0)) | self.always_changes
-        outcome.changed[place] = changed * (chunk.seen >= 0)
+        outcome.changed[place] = changed * (chunk.seen != NO_LABEL)
         if outcome.margins is not None:
             outcome.margins[place] = bench.played.margins[offset:] if self.runs else 0.0
         if outcome.scores is not None and scored:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linmax.core.contract import Trials
+from linmax.core.contract import NO_LABEL, Trials
 from linmax.data.arrays import cut
 from linmax.engine.outcome import Outcome
 
@@ -19,7 +19,7 @@ __all__ = ["play_around_gaps"]
 
 def play_around_gaps(engine: Engine, trials: Trials, outcome: Outcome) -> None:
     """Play the stretches with labels, and watch those without."""
-    gaps = trials.labels < 0
+    gaps = trials.labels == NO_LABEL
     size, scored = trials.size, 0 if outcome.scores is None else len(outcome.scores)
     edges = [0, *(np.flatnonzero(np.diff(gaps.astype(np.int8))) + 1).tolist(), size]
     for first, last in pairwise(edges):

@@ -43,6 +43,10 @@ class LearnerNode(Node):
         return self.running.takes_gaps
 
     @property
+    def takes_denied(self) -> bool:  # type: ignore[override]
+        return bool(self.pools)
+
+    @property
     def gives_logarithms(self) -> bool:  # type: ignore[override]
         return self.running.gives_logarithms
 
@@ -57,12 +61,7 @@ class LearnerNode(Node):
     @property
     def weighing(self) -> RunningPool | None:  # type: ignore[override]
         """The pool for attributes, where it decides."""
-        return None if "votes" in self.pools else self.deniable
-
-    @property
-    def deniable(self) -> RunningPool | None:
-        """The pool for attributes, also where the one for voters and raters decides over its members."""
-        return self.pools.get("attributes")
+        return None if "votes" in self.pools else self.pools.get("attributes")
 
     def prepare(self, engine: Engine) -> None:
         self.running = self.described.start(engine.state.weights.shape[1])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import int64, types
 
-from linmax.core.contract import Indices, Labels, Matrix, Vector
+from linmax.core.contract import NO_LABEL, Indices, Labels, Matrix, Vector
 from linmax.engine.coverage import MISSES, follow
 from linmax.jit.compiling import kernel
 
@@ -106,7 +106,7 @@ def note(record: Record, mistake: int) -> None:
 
 @kernel(types.void(RecordT, Labels, Labels))
 def note_all(record: Record, predicted: np.ndarray, labels: np.ndarray) -> None:
-    """Count many trials, but for those without a label."""
+    """Count many trials, but for those without a label; of -2 - c it is a mistake that c was predicted."""
     counts, t = record.counts, 0
     while t < labels.size:
         # As many trials as may lie before the next point of the curve: a loop without branches.
@@ -114,8 +114,8 @@ def note_all(record: Record, predicted: np.ndarray, labels: np.ndarray) -> None:
         right, guess = labels[t:end], predicted[t:end]
         told, mistakes = 0, 0
         for q in range(right.size):
-            told += right[q] >= 0
-            mistakes += (right[q] >= 0) & (guess[q] != right[q])
+            told += right[q] != NO_LABEL
+            mistakes += (right[q] >= 0) & (guess[q] != right[q]) | (guess[q] >= 0) & (guess[q] == -2 - right[q])
         counts[TRIALS] += told
         counts[MISTAKES] += mistakes
         if told:

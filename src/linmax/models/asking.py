@@ -937,7 +937,7 @@ class Asking:
         return next(few.parts(np.zeros(1, np.int64), votes[None], asked[None]))[1:]
 
     def learn_few(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray, label: int) -> tuple[int, int] | None:
-        """Learn one trial with the few, the label coded as in `Model.play`; return the classes predicted and learned.
+        """Learn one trial with the few, the label coded as in `Model.play`; return the class predicted, and the label.
 
         None, and nothing is learned, if the trial is for the model of all.
         """
@@ -946,15 +946,10 @@ class Asking:
         self.few = few = self.current(jury)
         if few is None or not few.asked(asked[None])[0]:
             return None
-        if label < 0:
-            _, model, instances = next(few.parts(np.zeros(1, np.int64), votes[None], asked[None]))
-            other = model.other_than(-2 - label, instances, self.recent.trials)
-            if other is None:
-                return None
-            label = other
         self._current = None
         self.of_few += 1
-        self.recent.note(votes, asked, label)
+        if label >= 0:
+            self.recent.note(votes, asked, label)
         return few.learn(votes, asked, label), label
 
     def learn_all(self, votes: np.ndarray, asked: np.ndarray, labels: np.ndarray) -> None:

@@ -4,11 +4,10 @@
 encodes its input as arrays and labels as numbers; `Model.play` predicts and learns the trials. A label is a class
 number, -1 where there is none yet, or -2 - c where all that is known is that it is not class c.
 
-Most learners learn from "not class c" by drawing another class in its place, with the probabilities they give. If P(j)
-are these probabilities, the likelihood of the event is 1 - P(c), and its gradient is the mean of the gradients of
-log P(j) over j drawn from P(j) / (1 - P(c)), j not c. So learning the drawn label follows the likelihood in the mean.
-The pool for attributes learns from the wrong class itself: its members let it fall behind the best other class. For it
-the drawn class only decides what counts as a mistake, and what a pool for votes learns from the same trial.
+Pools learn from "not class c" itself (`Node.takes_denied`). For other learners another class is drawn in its place,
+with the probabilities they give. If P(j) are these probabilities, the likelihood of the event is 1 - P(c), and its
+gradient is the mean of the gradients of log P(j) over j drawn from P(j) / (1 - P(c)), j not c. So learning the drawn
+label follows the likelihood in the mean. It is a mistake if c was predicted.
 """
 
 from __future__ import annotations
@@ -288,8 +287,8 @@ class Model(Confidence):
         Parameters
         ----------
         trials
-            Labels of "not class c" are replaced by the class drawn in its place, or by -1 if nothing can be learned:
-            c is unknown, or there is no other class. Those of trials of weight 0, which are predicted only, become -1.
+            Labels of which nothing can be learned become -1: those of trials of weight 0, which are predicted only,
+            and "not class c" where c is unknown or there is no other class. Of two classes it is the other one.
         first_pass
             False for instances learned from before: their scores say nothing about new ones, and are not kept.
         served
@@ -299,56 +298,50 @@ class Model(Confidence):
         if not trials.weights.min(initial=1.0) > 0.0:
             labels[trials.weights == 0.0] = NO_LABEL
         most = max(1, LARGEST_TABLE // max(1, len(self.classes))) if first_pass and self.follows else max(1, size)
-        alone = labels < NO_LABEL
-        if size <= most and not alone.any():
+        drawn = np.zeros(size, bool)
+        if labels.min(initial=0) < NO_LABEL:
+            trials, drawn = self._settle_denied(trials)
+        if size <= most and not drawn.any():
             return self._stretch(trials, margins, first_pass, served)
         edges = {0, size, *range(0, size, most)}
-        for t in np.flatnonzero(alone).tolist():
+        for t in np.flatnonzero(drawn).tolist():
             edges |= {t, t + 1}
         parts = []
         for begin, end in pairwise(sorted(edges)):
             part, answers = cut(trials, begin, end), None if served is None else served[begin:end]
-            parts.append(
-                self._deny(part, answers) if alone[begin] else self._stretch(part, margins, first_pass, answers)
-            )
+            other = self._drawn_for(part) if drawn[begin] else None
+            parts.append(self._stretch(part, margins, first_pass, answers, other))
         return joined(parts)
 
-    def _deny(self, trial: Trials, served: np.ndarray | None) -> Outcome:
-        """Learn one trial of which only a class that is not the label is known."""
-        label = trial.labels
-        wrong, label[0] = -2 - int(label[0]), NO_LABEL
-        other = self.other_than(wrong, trial)
-        if other is None:
-            predictions = self.engine.judge(trial)[0].astype(np.int32, copy=False)
-            return Outcome(predictions, np.zeros(1, np.uint8), None, None, self.engine.known_in(trial, False).known)
-        label[0] = other
-        top = self.engine.top  # with two classes the other one is the label
-        pool = top.deniable if int(self.engine.known_in(trial, False).known[0]) > 2 else None
-        if isinstance(top, Exploring):
-            top.deny(wrong)
-        if pool is not None:
-            pool.denied = wrong
-        try:
-            return self._stretch(trial, False, True, served)
-        finally:
-            if isinstance(top, Exploring):
-                top.undeny()
-            if pool is not None:
-                pool.denied = -1
+    def _settle_denied(self, trials: Trials) -> tuple[Trials, np.ndarray]:
+        """Replace "not class c" where it says nothing, or which class it is; return also where one is to be drawn."""
+        labels, top, known = trials.labels, self.engine.top, self.engine.known_in(trials, True).known
+        wrong = NO_LABEL - 1 - labels
+        idle = (labels < NO_LABEL) & ((wrong >= known) | (known < 2))
+        labels[idle] = NO_LABEL
+        if not isinstance(top, Exploring):  # which has to know what was tried
+            labels[:] = np.where((labels < NO_LABEL) & (known == 2), 1 - wrong, labels)
+        drawn = (labels < NO_LABEL) & (not top.takes_denied)
+        return trials._replace(weights=np.where(idle, 0.0, trials.weights)), drawn
 
-    def other_than(self, wrong: int, instance: Trials, trials: int | None = None) -> int | None:
-        """Draw another class than number ``wrong`` by the probabilities of one instance; None if nothing is said."""
-        known = int(self.engine.known_in(instance, False).known[0])
-        if wrong >= known:
-            return None
-        shares = self.own_probabilities(self.judge(instance)[1][:, :known])[0].tolist()
-        drawn = another(dict(enumerate(shares)), wrong, WRONG_STREAM, self.trials if trials is None else trials)
-        return None if drawn is None else int(drawn)
+    def _drawn_for(self, trial: Trials) -> np.ndarray:
+        """Return another class than the one that is not the label of a trial, drawn by their probabilities."""
+        known = int(self.engine.known_in(trial, False).known[0])
+        shares = self.own_probabilities(self.judge(trial)[1][:, :known])[0].tolist()
+        wrong = NO_LABEL - 1 - int(trial.labels[0])
+        return np.array([another(dict(enumerate(shares)), wrong, WRONG_STREAM, self.trials)], np.int32)
 
-    def _stretch(self, trials: Trials, margins: bool, first_pass: bool, served: np.ndarray | None) -> Outcome:
+    def _stretch(
+        self,
+        trials: Trials,
+        margins: bool,
+        first_pass: bool,
+        served: np.ndarray | None,
+        learned: np.ndarray | None = None,
+    ) -> Outcome:
         room, places = len(self.record.labels), trials.labels
         scored = 0 if not first_pass else trials.size if self.follows else room
-        outcome = self.engine.run(trials, margins, scored=scored)
+        outcome = self.engine.run(trials if learned is None else trials._replace(labels=learned), margins, scored)
         note_all(self.record, outcome.predictions if served is None else served, places)
         if outcome.scores is not None:
             late, known = len(places) - len(outcome.scores), outcome.known
@@ -535,7 +528,7 @@ class Model(Confidence):
         predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
         wrong = predictions != labels
         if labels.min(initial=0) < 0:
-            wrong &= labels >= 0
+            wrong = np.where(labels < 0, (predictions >= 0) & (predictions == NO_LABEL - 1 - labels), wrong)
         return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins, learned=labels)
 
     def _wider(self, other: Layout) -> Layout:

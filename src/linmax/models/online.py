@@ -564,9 +564,9 @@ class Learner:
         and any number: voters name one of them, and raters rate them, by name or in their order. A learner that has
         been given candidates wants them with every instance.
 
-        With ``wrong`` in the place of the label all that is known is that the label is not this class. Another one is
-        drawn, by the present probabilities, and learned; a mistake is counted if that one was not predicted. The pool
-        for attributes learns the wrong class itself.
+        With ``wrong`` in the place of the label all that is known is that the label is not this class; a mistake is
+        counted if it was predicted. Pools learn that it is wrong; any other learner learns another class, drawn by the
+        present probabilities.
 
         A ``weight`` scales the step: 2 equals two separate instances up to the learner's own nonlinearity, and 0 leaves
         it out.

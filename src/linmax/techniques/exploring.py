@@ -8,12 +8,12 @@ carries over (`linmax.bounds.bandit`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from linmax.core.contract import NO_LABEL
 from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Leaf, Node, PlayedChunk
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explored", "Exploring", "bandit"]
 
-DRAWS, DENIED, TOLD = range(3)  # of `Exploring.marks`: draws so far, 1 + the class now denied, labels that were told
+DRAWS, TOLD = range(2)  # of `Exploring.marks`: draws so far, labels that came to light
 SECOND_SEED = 2**32  # added to the seed for the draws of other classes
 TIED = 1e-12  # leads below this share of the scores are ties
 
@@ -58,7 +58,7 @@ class Exploring(Host):
     def __init__(self, explored: Explored) -> None:
         super().__init__(explored.base)
         self.gamma, self.seed = explored.gamma, explored.seed
-        self.marks = np.zeros(3, np.int64)
+        self.marks = np.zeros(2, np.int64)
 
     @property
     def own(self) -> dict[str, np.ndarray]:
@@ -80,41 +80,32 @@ class Exploring(Host):
         top = self.inner.top
         return isinstance(top, Leaf) and top.output % 2 == 0
 
-    def renumber(self, order: Sequence[int]) -> None:
-        super().renumber(order)
-        if self.marks[DENIED]:
-            self.marks[DENIED] = list(order).index(int(self.marks[DENIED]) - 1) + 1
-
     def tried(self, prediction: int, known: int) -> int:
         """The class that is tried at the next trial, given the prediction of L."""
         draw = drawn(self.seed, int(self.marks[DRAWS]))
         return int(draw / self.gamma * known) if draw < self.gamma else prediction
 
-    def deny(self, place: int) -> None:
-        """At the next trial this class is tried, and is wrong, whatever label is given."""
-        self.marks[DENIED] = place + 1
-
-    def undeny(self) -> None:
-        """Take `deny` back, if that trial did not come."""
-        self.marks[DENIED] = 0
-
     def _label(self, label: int, prediction: int, scores: np.ndarray) -> tuple[int, int]:
-        """The class tried at a trial, and the label that L is to learn, -1 if none; takes the next draw."""
+        """The class tried at a trial, and the label that L is to learn, -1 if none; takes the next draw.
+
+        With a label of -2 - c it is c that was tried.
+        """
         known, number = len(scores), int(self.marks[DRAWS])
-        answer, denied = self.tried(prediction, known), int(self.marks[DENIED]) - 1
-        self.marks[[DRAWS, DENIED]] = number + 1, 0
-        answer = denied if denied >= 0 else answer
+        answer = self.tried(prediction, known) if label >= 0 else NO_LABEL - 1 - label
+        self.marks[DRAWS] = number + 1
         if label >= known:
             self.marks[TOLD] += 1
             return answer, label
-        right = denied < 0 and answer == label
+        right = answer == label
         if known == 2 or right:
             if known > 2 and not self.guesses and _tied(scores) and drawn(self.seed, number) >= self.gamma:
-                return answer, -1  # L would learn from it, and more often than from a wrong prediction
+                return answer, NO_LABEL  # L would learn from it, and more often than from a wrong prediction
             self.marks[TOLD] += 1
             return answer, answer if right else 1 - answer
+        if self.inner.top.takes_denied:
+            return answer, NO_LABEL - 1 - answer
         if not self.guesses:
-            return answer, -1
+            return answer, NO_LABEL
         shares = dict(enumerate(np.exp(scores - scores.max()).tolist()))
         return answer, another(shares, answer, self.seed + SECOND_SEED, number)
 
@@ -141,18 +132,12 @@ class Exploring(Host):
         changed: np.ndarray,
     ) -> int:
         """Try and learn the trials from ``first`` on while these predictions and scores hold; returns where it ends."""
-        inner = self.inner
         for t, (prediction, row) in enumerate(zip(found.tolist(), table, strict=True), first):
             known = int(chunk.trials.known[chunk.begin + t])
             answers[t], label = self._label(int(chunk.seen[t]), prediction, row[:known])
-            if label < 0:
+            if label == NO_LABEL:
                 continue
-            pool = inner.top.weighing if 2 < known > label != answers[t] else None  # another class was drawn
-            if pool is not None:
-                pool.denied = int(answers[t])
             changed[t] = self.taught(chunk, t, label)
-            if pool is not None:
-                pool.denied = -1
             if changed[t] or not self.steady:
                 return t + 1
         return first + len(found)
@@ -181,10 +166,9 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
     Notes
     -----
     L learns the label of a trial if the class tried was right, and with two classes in any case. A wrong class among
-    more teaches a rule nothing. The pool for attributes lets it fall behind the others. The pool for votes learns
-    another class in its stead, drawn with the probability that its scores give it, so that in the mean it follows the
-    likelihood of "not this class". Where the two best scores are equal, a rule learns from a right class only if it was
-    drawn.
+    more teaches a rule nothing. Pools learn that it is not this class. Softmax and naive Bayes learn another class in
+    its stead, drawn with the probability that their scores give it, so that in the mean they follow the likelihood of
+    "not this class". Where the two best scores are equal, a rule learns from a right class only if it was drawn.
 
     In a combination each B-L tries a class of its own, learns whether that one is right, and is followed for what it
     tried, draws included. Where only the answer of the combination is ever tried, B goes in front: ``B-combine(...)``.

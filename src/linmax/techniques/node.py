@@ -115,7 +115,8 @@ class Node:
     always_changes = False  # whether every trial counts as an update
     unmixable = "no mixture of its states is known"  # why `mix` is impossible; "" if it is possible
     takes_gaps = False  # whether `play` takes trials without a label, below 0
-    weighing: RunningPool | None = None  # what plays trials that count as much as weights say, if anything does
+    takes_denied = False  # whether `play` takes labels of -2 - c, "not class c"
+    weighing: RunningPool | None = None  # the pool for attributes, where it decides
     gives_logarithms = False  # whether its scores are used as logarithms of probabilities
     gives_probabilities = False  # whether these are its probabilities, without calibration
     pools: Mapping[str, Any] = {}  # the pools at work, for "attributes" and for "votes"
@@ -206,11 +207,6 @@ class Node:
     def watch(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         """Predictions and scores of instances without labels; what can be learned without them is learned."""
         return self.judge(engine, trials)
-
-    @property
-    def deniable(self) -> RunningPool | None:
-        """Part that learns from a trial that says only that a class is wrong, if any (`linmax.models.model`)."""
-        return self.weighing
 
     def single(self, engine: Engine) -> bool:
         """Return whether its scores are now those of one weight vector, so that each vote adds to them by itself."""

@@ -29,7 +29,7 @@ import numpy as np
 from linmax.core.contract import Trials
 from linmax.data.arrays import Layout, cut
 from linmax.learners.attributes.linear import DenseMembers
-from linmax.learners.attributes.member import DENIED, Group, Task
+from linmax.learners.attributes.member import Group, Task
 from linmax.learners.attributes.nearest import NearestRows
 from linmax.learners.attributes.pairs import MOST_BINS, PairMembers
 from linmax.learners.attributes.stacker import MemberFusion, fingerprints
@@ -235,7 +235,6 @@ class RunningPool(Running):
 
     def __init__(self, kind: int = UNDECIDED, registry: Registry = REGISTRY) -> None:
         self.registry = registry
-        self.denied = -1  # a class that the next trial played only says to be wrong, whatever its label
         self.kinds, self.first, self.at_large = Kinds(kind), FirstTrials(), AtLarge()
         self._begin()
 
@@ -304,10 +303,7 @@ class RunningPool(Running):
             )
         if self.kinds.begin(trials):
             self._meet_both(shape, k)
-        if self.denied >= 0:
-            trials = trials._replace(labels=np.append(np.int32(DENIED - self.denied), trials.labels[1:]))
-        else:
-            self.at_large.keep(trials)
+        self.at_large.keep(trials)
         begin, end, behind = 0, trials.size, False  # whether the members have yet to learn the trials kept
         while begin < end and self.first.open:
             last = min(end, begin + self.first.until)

@@ -403,13 +403,16 @@ class AtLarge:
         return held
 
     def keep(self, trials: Trials) -> None:
-        """Meet these trials."""
-        own, size = trials.labels, trials.size
+        """Take in those trials that have a label."""
+        places = np.flatnonzero(trials.labels >= 0)
+        own, size = trials.labels[places], places.size
+        if not size:
+            return
         before = self.runs + np.append(0, np.cumsum(np.append(own[0] != self.last, own[1:] != own[:-1])))
         self.last = int(own[-1])
         t = -self.trials % self.step
         while t < size:
-            self._add(attributes_of(trials, t)._replace(weights=np.ones(1)), t, int(before[t]))
+            self._add(attributes_of(trials, int(places[t]))._replace(weights=np.ones(1)), t, int(before[t]))
             t = -(-(self.trials + t + 1) // self.step) * self.step - self.trials
         self.trials, self.runs = self.trials + size, int(before[-1])
         self._count(np.bincount(own))

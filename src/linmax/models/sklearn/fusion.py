@@ -283,9 +283,8 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         sample_weight : array of shape (samples,), default=None
             How much each sample counts, 1 by default: it scales the fusion's step, and is the models' own weight.
         wrong : array of bool of shape (samples,), default=None
-            Samples of which only a class that is not the label is known, the one in y. The fusion learns another class,
-            drawn with its own probabilities; the models learn from the other samples, which come first in the first
-            call.
+            Samples of which only a class that is not the label is known, the one in y. The fusion learns that; the
+            models learn from the other samples, which come first in the first call.
 
         Returns
         -------
