@@ -29,7 +29,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import linmax
 from linmax import FusionClassifier, LinearMaxClassifier
 from linmax.models.sklearn.early_stopping import repetitions
-from linmax.models.sklearn.fusion import doubling, unit_range
+from linmax.models.sklearn.fusion import unit_range
 from linmax.models.sklearn.params import DEFAULT_LEARNER
 from linmax.util import files
 
@@ -511,6 +511,9 @@ class Spy(ClassifierMixin, BaseEstimator):
     def __sklearn_clone__(self):
         return Spy(self.diary)
 
+    def __deepcopy__(self, _):
+        return copy.copy(self)  # with the same diary
+
     def partial_fit(self, X, y, classes=None):
         if classes is not None:
             self.classes_ = np.asarray(classes)
@@ -733,11 +736,3 @@ def test_a_fusion_goes_on_as_if_it_had_never_stopped(learner, passthrough, tmp_p
         np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
     with pytest.raises(ValueError, match="fuses .'bayes', 'tree'., got .'bayes'."):
         FusionClassifier.load(tmp_path / "fusion.linmax", models[:1])
-
-
-# -- cutting ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("begin", "sizes"), [(0, [50]), (1, [1, 2, 4, 8, 16, 18]), (16, [16, 18]), (50, [])])
-def test_doubling(begin, sizes):
-    assert [len(part) for part in doubling(begin, 50)] == sizes

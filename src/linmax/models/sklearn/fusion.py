@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
 from inspect import signature
 from typing import Any, Self
 
@@ -14,8 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.ensemble import StackingClassifier
 from sklearn.ensemble._base import _fit_single_estimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, check_cv, cross_val_predict
+from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.pipeline import _name_estimators
 from sklearn.utils import Bunch, _safe_indexing, check_array, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
@@ -33,7 +32,6 @@ from linmax.data.normalization import log_shares
 from linmax.data.scaling import Scaling
 from linmax.engine.notation import as_learner
 from linmax.learners.auto import AutomaticPool
-from linmax.learners.votes.pool import VotesPool
 from linmax.models.model import chosen, mask_of
 from linmax.models.sklearn.classifier import (
     LinearMaxClassifier,
@@ -53,15 +51,15 @@ __all__ = ["Fuser", "FusionClassifier"]
 
 METHODS = ("predict_proba", "decision_function", "predict")
 FIRST_SAMPLES = 16  # that start models without training
-FEWEST_RATED = 30  # samples from which the logit with weights for each class is fitted
-LOGIT = LogisticRegression(max_iter=300)
+LARGEST_BLOCK = 1024  # samples
 
 
 class Fuser(LinearMaxClassifier):
     """A learner on the answers of base models: ratings and votes for each class, and perhaps attributes.
 
     Its samples have k columns for each model, the ratings of `classes_` or a 1 for the class voted for, and then those
-    of the attributes.
+    of the attributes. For the default learner the ratings are attributes too, which have a weight for each class: so it
+    learns what the rating of one class by one model says about every class.
 
     Parameters
     ----------
@@ -95,7 +93,9 @@ class Fuser(LinearMaxClassifier):
     def with_classes(self, classes: np.ndarray) -> Self:
         """Return a fuser on the same model whose samples have columns for these classes."""
         other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__ | {"classes_": classes})
+        known = getattr(self, "_rated", [])
+        rated = [*known, *(name for name in classes.tolist() if name not in known)]
+        other.__dict__.update(self.__dict__ | {"classes_": classes, "_rated": rated})
         return other
 
     def _known_classes(self, y: np.ndarray, wrong: np.ndarray, classes: Any, resume: bool) -> np.ndarray:  # noqa: ARG002
@@ -117,10 +117,15 @@ class Fuser(LinearMaxClassifier):
                 scores.append(tables[:, place])
             if method == "predict_proba":  # only logarithms distinguish improbable from nearly impossible
                 scores.append(log_shares(tables[:, place]))
+        rating = [place for place, method in enumerate(self.methods) if method != "predict"]
+        blocks = [attributes]
+        if rating and isinstance(as_learner(self.learner), AutomaticPool):  # by class, since classes join at the right
+            by_class = tables[:, rating][:, :, np.searchsorted(self.classes_, self._rated)].swapaxes(1, 2)
+            blocks.append(by_class.reshape(len(tables), -1))
         if self._sparse:
-            attributes = sparse.csr_array(attributes)
-        elif sparse.issparse(attributes):
-            attributes = attributes.toarray()
+            attributes = sparse.csr_array(sparse.hstack(blocks, format="csr"))
+        else:
+            attributes = np.hstack([block.toarray() if sparse.issparse(block) else block for block in blocks])
         return experts(
             votes=np.column_stack(votes) if votes else None,
             scores=np.stack(scores, axis=1) if scores else None,
@@ -185,9 +190,11 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
 
     Decision values are scaled to [0, 1] within each sample, the lowest class to 0 and the highest to 1. A model with
     ``predict_proba`` rates twice, by its probabilities and by their logarithms (see `linmax.normalization`); its weight
-    is the sum of both. For the default learner ``fit`` adds a rater, a multinomial logit over all ratings: it has a
-    weight for each model, class rated and class predicted, and the fusion learns how much such detail is worth from
-    ratings of samples that the logit was not fitted on.
+    is the sum of both. The default learner also gets the ratings as attributes: it learns how much a weight for each
+    model, class rated and class predicted adds to one weight for each model.
+
+    Rows are learned in blocks, each predicted by the models as they were at its beginning. The blocks depend on the
+    number of rows so far alone, so that with models that can continue it does not matter how rows are cut into calls.
 
     References
     ----------
@@ -207,6 +214,9 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
     """
 
     classes_: np.ndarray
+    _learned: int  # samples
+    _edge: int  # of them, where the block ends
+    _judges: list[Any] | None  # the models as they were where it began, if it has begun in an earlier call
 
     def __init__(
         self,
@@ -270,9 +280,8 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
         """Let the models predict these samples, the fusion learn from that, and then the models that can.
 
-        The first call starts the models. If all of them have a ``partial_fit``, samples come in blocks of doubling
-        length, each predicted before it is learned; otherwise they are fitted as in `fit`, and the fusion learns in the
-        order of the samples.
+        The first call starts the models if all of them have a ``partial_fit``; otherwise it fits them as in `fit`, and
+        the fusion learns in the order of the samples.
 
         Parameters
         ----------
@@ -306,18 +315,28 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         names, begin = known_classes(y[~denied], y[denied], classes, known, fixed), 0
         if first:
             self._declared = classes is not None
-            if self.cv == "prefit" or not all(map(can_continue, dict(models).values())):
+            if self.cv != "prefit" and not all(map(can_continue, dict(models).values())):
                 answers = self._fit_models(models, X, y, names, weights, {})
                 self.final_estimator_ = self._new_fuser().partial_fit(answers, y, self.classes_, weights)
                 return self
             begin = self._start_models(models, X, y, names, weights)
+            names = self.classes_
         self.classes_, self.final_estimator_ = names, self.final_estimator_.with_classes(names)
-        for rows in doubling(begin, len(y)):
+        continuing = any(map(can_continue, self.estimators_))
+        while begin < len(y):
+            if self._learned == self._edge:
+                self._edge, self._judges = self._edge + min(max(1, self._edge), LARGEST_BLOCK), None
+            end = min(begin + self._edge - self._learned, len(y)) if continuing else len(y)
+            if self._judges is None and continuing and self._learned + end - begin < self._edge:
+                self._judges = [deepcopy(model) if can_continue(model) else model for model in self.estimators_]
+            rows, begin = np.arange(begin, end), end
             block, part = _safe_indexing(X, rows), None if weights is None else weights[rows]
-            self.final_estimator_.partial_fit(self._transform(block), y[rows], names, part, wrong=denied[rows])
-            learned = rows[~denied[rows]]
+            tables = self._answers(self._judges or self.estimators_, block)
+            self.final_estimator_.partial_fit(tables, y[rows], names, part, wrong=denied[rows])
             for model in filter(can_continue, self.estimators_):
-                continue_with(model, X, y, weights, learned)
+                continue_with(model, X, y, weights, rows[~denied[rows]])
+            self._learned += len(rows) if continuing else 0
+        return self
         return self
 
     def _checked(self) -> list[tuple[str, Any]]:
@@ -383,95 +402,80 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
             )
             names = [np.unique(y)] * len(models)
         self.classes_ = np.unique(np.concatenate([classes, *names]))
-        self._adopt(X, models, fitted, methods)
+        self._adopt(X, models, fitted, methods, len(y))
         tables = [
             rated(known, answer, self.classes_, method)
             for known, answer, method in zip(names, answers, methods, strict=True)
         ]
-        return self._joined(X, tables, self._fit_logit(tables, y, weights))
+        return self._joined(X, tables)
 
-    def _adopt(self, X: Any, models: list[tuple[str, Any]], fitted: list[Any], methods: list[str]) -> None:
+    def _adopt(
+        self, X: Any, models: list[tuple[str, Any]], fitted: list[Any], methods: list[str], learned: int
+    ) -> None:
         self.estimators_, self.stack_method_ = fitted, methods
         self.named_estimators_ = Bunch(**dict(zip([name for name, _ in models], fitted, strict=True)))
-        self._logit: LogisticRegression | None = None
+        self._learned = self._edge = learned
+        self._judges = None
         _check_feature_names(self, X, reset=True)
 
     def _new_fuser(self) -> Fuser:
         fuser = self.final_estimator
-        fuser.methods = self.stack_method_ + ["predict_proba"] * (self._logit is not None)
+        fuser.methods = self.stack_method_
         return fuser.with_classes(self.classes_)
 
     def _start_models(
         self, models: list[tuple[str, Any]], X: Any, y: np.ndarray, classes: np.ndarray, weights: np.ndarray | None
     ) -> int:
         """Start the models with the first samples, and a fusion that has learned nothing; return their number."""
-        head = np.arange(min(FIRST_SAMPLES, max(1, len(y) // 2)))
-        fitted = [clone(model) for _, model in models]
-        for model in fitted:
-            grows = isinstance(model, (LinearMaxClassifier, FusionClassifier)) and not self._declared
-            continue_with(model, X, y, weights, head, None if grows else classes)
+        head = np.arange(0 if self.cv == "prefit" else min(FIRST_SAMPLES, max(1, len(y) // 2)))
+        if self.cv == "prefit":
+            fitted = [model for _, model in models]
+            for model in fitted:
+                check_is_fitted(model)
+            classes = np.unique(np.concatenate([classes, *(np.asarray(model.classes_) for model in fitted)]))
+        else:
+            fitted = [clone(model) for _, model in models]
+            for model in fitted:
+                grows = isinstance(model, (LinearMaxClassifier, FusionClassifier)) and not self._declared
+                continue_with(model, X, y, weights, head, None if grows else classes)
         self.classes_ = classes
         methods = [self._method_name(name, model, self.stack_method) for name, model in models]
-        self._adopt(X, models, fitted, methods)
+        self._adopt(X, models, fitted, methods, len(head))
         self.final_estimator_ = self._new_fuser()
-        tables = [np.zeros((len(head), len(classes)))] * len(models)
-        self.final_estimator_.start(self._joined(_safe_indexing(X, head), tables, None))
+        tables = [np.zeros((1, len(classes)))] * len(models)
+        self.final_estimator_.start(self._joined(_safe_indexing(X, np.arange(1)), tables))
         return len(head)
-
-    # -- the logit with weights for each class --
-
-    def _fit_logit(self, tables: list[np.ndarray], y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
-        """Fit it to the ratings if a pool fuses the models; return its ratings of samples not fitted on."""
-        ratings, counts = self._ratings(tables), np.sort(np.unique(y, return_counts=True)[1])
-        enough = len(y) >= FEWEST_RATED and len(counts) > 1 and counts[-1] >= 3 and counts[-2] >= 2
-        if ratings is None or not enough or not isinstance(as_learner(self.learner), (AutomaticPool, VotesPool)):
-            return None
-        table = np.zeros((len(y), len(self.classes_)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about convergence and classes of few samples
-            self._logit, self._rated = clone(LOGIT).fit(ratings, y, weights), self.classes_
-            for rows, held_out in StratifiedKFold(3, shuffle=True, random_state=0).split(ratings, y):
-                logit = clone(LOGIT).fit(ratings[rows], y[rows], None if weights is None else weights[rows])
-                table[held_out] = rated(logit.classes_, logit.predict_proba(ratings[held_out]), self.classes_)
-        return table
-
-    def _ratings(self, tables: list[np.ndarray], classes: Any = slice(None)) -> np.ndarray | None:
-        """Return the ratings of some classes by all models that rate, side by side."""
-        rating = [
-            table[:, classes] for table, method in zip(tables, self.stack_method_, strict=True) if method != "predict"
-        ]
-        return np.hstack(rating) if rating else None
 
     # -- answers --
 
     def _concatenate_predictions(self, X: Any, predictions: list[Any]) -> Any:
-        """Return the answers of the fitted models, as the fusion takes them."""
+        """Return the answers of the fitted models, as the fusion takes them; scikit-learn's hook."""
+        return self._answers(self.estimators_, X, predictions)
+
+    def _answers(self, models: list[Any], X: Any, predictions: list[Any] | None = None) -> Any:
+        """Return the answers of these models, as the fusion takes them."""
+        if predictions is None:
+            predictions = [getattr(model, method)(X) for model, method in zip(models, self.stack_method_, strict=True)]
         tables = [
             rated(model.classes_, answer, self.classes_, method)
-            for model, answer, method in zip(self.estimators_, predictions, self.stack_method_, strict=True)
+            for model, answer, method in zip(models, predictions, self.stack_method_, strict=True)
         ]
-        logit = None
-        if self._logit is not None:
-            ratings = self._ratings(tables, np.searchsorted(self.classes_, self._rated))
-            logit = rated(self._logit.classes_, self._logit.predict_proba(ratings), self.classes_)
-        return self._joined(X, tables, logit)
+        return self._joined(X, tables)
 
-    def _joined(self, X: Any, tables: list[np.ndarray], logit: np.ndarray | None) -> Any:
+    def _joined(self, X: Any, tables: list[np.ndarray]) -> Any:
         """Return ratings and votes, and the attributes if they pass through, side by side."""
-        blocks = tables if logit is None else [*tables, logit]
         if not self.passthrough:
-            return np.hstack(blocks)
+            return np.hstack(tables)
         refuse_masked("X", X)
         attributes = check_array(X, accept_sparse="csr", dtype=np.float64)
         if sparse.issparse(attributes):
-            return sparse.csr_array(sparse.hstack([*blocks, attributes], format="csr"))
-        return np.hstack([*blocks, attributes])
+            return sparse.csr_array(sparse.hstack([*tables, attributes], format="csr"))
+        return np.hstack([*tables, attributes])
 
     def transform(self, X: Any) -> Any:
         """Return what the fusion learns from: k ratings by each model, a vote being 1 for its class.
 
-        For the default learner those of the logit with weights for each class follow, and with ``passthrough`` the
-        attributes.
+        With ``passthrough`` the attributes follow.
         """
         return self._transform(X)
 
@@ -479,8 +483,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         """Return the names of the columns of `transform`: model_class, then those of the attributes."""
         check_is_fitted(self)
         given = _check_feature_names_in(self, input_features, generate_names=self.passthrough)
-        models = [*self.named_estimators_, *([] if self._logit is None else ["logit"])]
-        names = [f"{model}_{label}" for model in models for label in self.classes_.tolist()]
+        names = [f"{model}_{label}" for model in self.named_estimators_ for label in self.classes_.tolist()]
         return np.array([*names, *given] if self.passthrough else names, dtype=object)
 
     def predict(self, X: Any, *, reject: float | None = None) -> np.ndarray:
@@ -525,12 +528,6 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         """The weight of each model, the largest first; the magnitudes sum to 1."""
         found = self.final_estimator_.model_weights
         weights = dict(zip(self.named_estimators_, found, strict=False))
-        if self._logit is not None:  # shared among the models by the magnitudes of its coefficients
-            coefficients = self._logit.coef_ - (self._logit.coef_.mean(axis=0) if len(self._logit.coef_) > 1 else 0.0)
-            rating = [name for name, method in zip(weights, self.stack_method_, strict=True) if method != "predict"]
-            sizes = np.abs(coefficients).reshape(len(coefficients), len(rating), -1).sum(axis=(0, 2))
-            for name, share in zip(rating, (sizes / (sizes.sum() or 1.0)).tolist(), strict=True):
-                weights[name] += found[-1] * share
         total = sum(map(abs, weights.values())) or 1.0
         return {name: weight / total for name, weight in sorted(weights.items(), key=lambda item: -abs(item[1]))}
 
@@ -544,16 +541,14 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         check_is_fitted(self)
         fuser, arrays = self.final_estimator_._state()
         arrays = {f"fuser.{name}": array for name, array in arrays.items()}
-        if self._logit is not None:
-            arrays |= {"logit.coef": self._logit.coef_, "logit.intercept": self._logit.intercept_}
-            arrays["logit.classes"] = np.searchsorted(self.classes_, self._logit.classes_).astype(np.int64)
-            arrays["logit.rated"] = np.searchsorted(self.classes_, self._rated).astype(np.int64)
         description = {
             "parameters": saved_parameters(self, but=("estimators", "cv")),
             "models": list(self.named_estimators_),
             "methods": self.stack_method_,
             "declared": self._declared,
             "fuser": fuser,
+            "learned": [self._learned, self._edge],
+            "rated": [self.classes_.tolist().index(name) for name in self.final_estimator_._rated],
         }
         files.write(path, type(self).__name__, description, arrays)
 
@@ -561,12 +556,14 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
     def load(cls, path: str | os.PathLike[str], estimators: Sequence[tuple[str, Any]]) -> Self:
         """Load a fusion written by `save`, over these fitted models: those it was saved with, in the same order.
 
-        It continues exactly where the other stopped; its ``cv`` is "prefit".
+        It continues exactly where the other stopped, except that the next rows of a block that was begun are predicted
+        by the models as they are now; its ``cv`` is "prefit".
         """
         description, arrays = files.read(path, cls.__name__)
         with whole_file(path):
             fusion, parts = cls(estimators, cv="prefit", **description["parameters"]), by_part(arrays)
             fuser = Fuser._from_state(description["fuser"], parts["fuser"])
+            fuser._rated = fuser.classes_[description["rated"]].tolist()
             fusion.final_estimator_, fusion.classes_ = fuser, fuser.classes_
             names, methods = description["models"], description["methods"]
             fusion._declared = description["declared"]
@@ -580,14 +577,10 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
                 raise ValueError(
                     f"estimators know classes beyond {fusion.classes_.tolist()}; pass the models of {path}"
                 )
-        fusion._adopt(np.zeros(0), models, fitted, methods)
+        fusion._adopt(np.zeros(0), models, fitted, methods, 0)
+        fusion._learned, fusion._edge = description["learned"]
         if hasattr(fitted[0], "feature_names_in_"):
             fusion.feature_names_in_ = fitted[0].feature_names_in_
-        if "logit" in parts:
-            logit = parts["logit"]
-            fusion._logit, fusion._rated = clone(LOGIT), fusion.classes_[logit["rated"]]
-            fusion._logit.coef_, fusion._logit.intercept_ = logit["coef"], logit["intercept"]
-            fusion._logit.classes_ = fusion.classes_[logit["classes"]]
         return fusion
 
 
@@ -617,14 +610,6 @@ def refuse_unweighted(name: str, model: Any, method: str) -> None:
     """Refuse a model that takes no sample weights."""
     if "sample_weight" not in signature(getattr(model, method)).parameters:
         raise ValueError(f"sample_weight: the {method} of {name!r} takes none; remove it, or drop that model")
-
-
-def doubling(begin: int, size: int) -> Iterator[np.ndarray]:
-    """Yield all samples; or, if the first ``begin`` are used up, blocks as long as everything before them."""
-    while begin < size:
-        end = min(2 * begin, size) if begin else size
-        yield np.arange(begin, end)
-        begin = end
 
 
 def rated(names: np.ndarray, answers: Any, classes: np.ndarray, method: str = "predict_proba") -> np.ndarray:
