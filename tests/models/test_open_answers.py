@@ -10,6 +10,7 @@ import pytest
 
 import linmax
 from linmax.data.answers import KEYS
+from linmax.models import asking
 
 SKILLS = [0.85, 0.8, 0.6, 0.5, 0.4, 0.3]
 
@@ -147,6 +148,23 @@ def test_asking_explaining_and_sets() -> None:
     assert 1 <= len(votes) <= 6
     assert fusion.panel().enough().voters
     assert fusion.predict([row], reject=1e-6).tolist() == [None]
+
+
+def test_the_lead_of_an_answer_that_all_so_far_agree_on_is_that_of_the_only_candidate(monkeypatch: Any) -> None:
+    levels = np.array([np.inf, 5.0, 5.0, 5.0, 5.0, -np.inf])
+    monkeypatch.setattr(asking, "choose_rule", lambda *_: asking.AskingRule("lead", levels))
+    fusion, votes = fitted(), dict[str, Any]()
+    while (voter := fusion.ask(votes, tolerance=0.01, explore=0.0)) is not None:
+        votes[voter] = "p"
+    assert len(votes) == 2
+
+
+def test_the_few_answer_only_where_one_of_them_does() -> None:
+    fusion, votes = fitted(), dict[str, Any]()
+    while (voter := fusion.ask(votes, tolerance=0.05, explore=0.0)) is not None:
+        votes[voter] = None
+    others = [name for name in fusion.voters_ if name not in votes]
+    assert fusion.predict([dict.fromkeys(votes) | {name: "p" for name in others[:1]}])[0] == ("p" if others else None)
 
 
 def test_voters_may_join_and_models_merge() -> None:

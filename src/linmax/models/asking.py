@@ -691,11 +691,11 @@ class Few:
             for model in self.models:
                 model.grow(replace(model.layout, voters=model.layout.voters + len(new)))
 
-    def asked(self, asked: np.ndarray) -> np.ndarray:
-        """Mark the trials for the few, given which voters were asked: at most one from outside, of two or more."""
+    def asked(self, votes: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """Mark the trials in which one of the few voted, and at most one other, of two or more, was asked."""
         own = [*self.members, *self.joined]
         others = np.delete(asked, own, axis=1)
-        return np.asarray(asked[:, own].any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
+        return np.asarray((votes[:, own] >= 0).any(axis=1) & (others.sum(axis=1) <= 1) & (others.shape[1] > 1))
 
     def next(self, votes: np.ndarray, asked: np.ndarray) -> int | None:
         """Return the voter to ask next, or None when the rule stops."""
@@ -718,7 +718,7 @@ class Few:
         if self.kind == "agree":
             return float(most_votes(own)[0, -1])
         model = self.models[step]
-        return float(_leads(model.own_probabilities(model.engine.judge(_instances(model, own))[1]))[0])
+        return float(_leads(model.own_probabilities(model.judge(_instances(model, own))[1]))[0])
 
     def columns(self, step: int) -> list[int]:
         """Return the voters of a model."""
@@ -932,7 +932,7 @@ class Asking:
     def answering(self, jury: AskingModel, votes: np.ndarray, asked: np.ndarray) -> tuple[Model, Trials] | None:
         """Return the model of the few that answers one trial, and the trial as it takes it; None: the model of all."""
         few = None if self.choice is None or asked.all() else self.current(jury)
-        if few is None or not few.asked(asked[None])[0]:
+        if few is None or not few.asked(votes[None], asked[None])[0]:
             return None
         return next(few.parts(np.zeros(1, np.int64), votes[None], asked[None]))[1:]
 
@@ -944,7 +944,7 @@ class Asking:
         if self.choice is None or asked.all() or asked[len(jury.voters) :].any():
             return None
         self.few = few = self.current(jury)
-        if few is None or not few.asked(asked[None])[0]:
+        if few is None or not few.asked(votes[None], asked[None])[0]:
             return None
         self._current = None
         self.of_few += 1

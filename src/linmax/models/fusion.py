@@ -581,7 +581,7 @@ class FusionState:
             return
         size, strange = self.sides.stretch(), self._strange(batch)
         beyond = strange.any(axis=1)
-        of_few = np.zeros(len(batch), bool) if few is None else few.asked(batch.asked) & ~beyond
+        of_few = np.zeros(len(batch), bool) if few is None else few.asked(self._codes(batch), batch.asked) & ~beyond
         if few is not None and of_few.any():
             yield from few.parts(np.flatnonzero(of_few), self._codes(batch), batch.asked)
         guests = beyond & self.model.engine.settings.by_votes
