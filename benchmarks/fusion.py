@@ -4,6 +4,7 @@
     LINMAX_DATA=... python benchmarks/fusion.py --only mmlu
     LINMAX_DATA=... python benchmarks/fusion.py --only trec --orders 1
     LINMAX_DATA=... python benchmarks/fusion.py --only bars
+    LINMAX_DATA=... python benchmarks/fusion.py --only open
     LINMAX_DATA=... python benchmarks/fusion.py --only probabilities --seed 10
     LINMAX_DATA=... python benchmarks/fusion.py --learner "AR-perceptron" --json fusion.json
 
@@ -11,6 +12,7 @@ mmlu: the answers of 29 language models to MMLU-Pro; 8,000 random questions to l
 shuffles. trec: 68 rules that mostly abstain, and the words of the question; the training part to learn, in random
 orders, the test part to test; means over the orders. bars: few labels, voters that change, labels that are a sharp
 function of the votes, many workers who speak rarely, and what a trial costs, each beside what is asked of `auto`.
+open: questions that have answers of their own, models asked one by one, and the cost of many answers.
 probabilities: calibration error and log loss on the test part of mmlu, coverage and size of prediction sets.
 There is nothing to tune, but the constants of the pool for votes were chosen on the first five shuffles of mmlu, and
 ``--seed 5`` was looked at once; ``--seed 10`` shows others. Accuracies are shares of right answers: on-line, each trial
@@ -24,8 +26,10 @@ import csv
 import json
 import math
 import os
+import resource
 import statistics
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, normalize
 
 import linmax
+from linmax.models.asking import simulate_asking
 from linmax.models.baselines import fixed_share, ratings_of, refitted
 
 LEARNED = 8000  # questions of MMLU-Pro
@@ -361,6 +366,66 @@ def costs(learner: str, votes: np.ndarray, labels: np.ndarray) -> list[Row]:
     ]
 
 
+# -- open answers -------------------------------------------------------------------------------------------------
+
+
+ACCURACY = {5: 0.84, 10: 0.87, 30: 0.90, 100: 0.905, 300: 0.915}
+LOG_LOSS = {5: -0.75, 10: -0.62, 30: -0.53, 100: -0.46, 300: -0.42}
+ALL_ASKED = 300  # questions before models are asked one by one
+
+
+def open_answers(learner: str, seeds: range) -> list[Row]:
+    """41 language models on competition mathematics; and what 100,000 rows with 100,000 answers cost."""
+    with (folder("fusion_open_answers") / "math_l5.csv").open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    voters, table = header[1:], np.array(rows, dtype=object)
+    table[table == ""] = None
+    found: dict[int, list[tuple[float, float]]] = {size: [] for size in ACCURACY}
+    asked = []
+    for seed in seeds:
+        order = np.random.default_rng(seed).permutation(len(table))
+        labels, votes = table[order, 0], table[order, 1:]
+        fusion, seen = linmax.VoteFusion(learner, answers="open"), 0
+        for size, figures in found.items():
+            fusion.partial_fit(votes[seen:size], labels[seen:size])
+            shares, seen = fusion.predict_proba(votes[size:]), size
+            losses = [-math.log(one.get(label, one[None])) for one, label in zip(shares, labels[size:], strict=True)]
+            figures.append((float(np.mean(fusion.predict(votes[size:]) == labels[size:])), float(np.mean(losses))))
+        make = partial(linmax.VoteFusion, learner, answers="open")
+        columns = dict(zip(voters, votes.T, strict=True))
+        asked.append(simulate_asking(make, columns, labels, voters, first=ALL_ASKED))
+    told = []
+    for place, (name, bars) in enumerate((("accuracy", ACCURACY), ("log loss", LOG_LOSS))):
+        for size, bar in bars.items():
+            mean = float(np.mean(found[size], axis=0)[place])
+            told.append({"what": f"{name} after {size} labels", "found": mean, "asked": bar})
+    calls = float(np.mean([one.calls for one in asked]))
+    given_up = float(np.mean([one.full_accuracy - one.accuracy for one in asked]))
+    told += [
+        {"what": f"calls of {len(voters)}, one by one", "found": calls, "asked": -3.0},
+        {"what": "accuracy given up by that", "found": given_up, "asked": -0.005},
+    ]
+    return told + many_answers(learner)
+
+
+def many_answers(learner: str) -> list[Row]:
+    """Processor seconds and memory of 100,000 rows of 10 voters with 100,000 distinct answers."""
+    random, size = np.random.default_rng(0), 100_000
+    labels = random.integers(0, size, size)
+    right = random.random((size, 10)) < np.linspace(0.8, 0.3, 10)
+    votes = np.where(right, labels[:, None], random.integers(0, size, (size, 10)))
+    linmax.VoteFusion(learner, answers="open").fit(votes[:50], labels[:50])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    linmax.VoteFusion(learner, answers="open").fit(votes, labels)
+    spent, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return [
+        {"what": "100,000 rows with 100,000 answers: seconds", "found": spent, "asked": -30.0},
+        {"what": "megabytes of the process, at most", "found": peak / 1e3, "asked": -500.0},
+        {"what": "megabytes more than before", "found": (peak - before) / 1e3, "asked": None},
+    ]
+
+
 # -- probabilities and sets ---------------------------------------------------------------------------------------
 
 
@@ -467,7 +532,7 @@ def show_bars(title: str, rows: list[Row]) -> None:
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("mmlu", "trec", "unlabelled", "bars", "probabilities"))
+    parser.add_argument("--only", choices=("mmlu", "trec", "unlabelled", "bars", "open", "probabilities"))
     parser.add_argument("--learner", default="auto")
     parser.add_argument("--shuffles", type=int, default=5, help="of mmlu (default: 5)")
     parser.add_argument("--orders", type=int, default=3, help="of trec (default: 3)")
@@ -488,6 +553,9 @@ def main() -> None:
     if arguments.only in (None, "bars"):
         found["bars"] = bars(arguments.learner, seeds)
         show_bars(f"What is asked of the pool for votes, median of {arguments.shuffles} runs", found["bars"])
+    if arguments.only in (None, "open"):
+        found["open"] = open_answers(arguments.learner, seeds)
+        show_bars(f"Open answers, mean of {arguments.shuffles} shuffles", found["open"])
     if arguments.only in (None, "probabilities"):
         found["probabilities"] = probabilities(arguments.learner, seeds)
         show_bars(f"Probabilities and sets on MMLU-Pro, {arguments.shuffles} shuffles", found["probabilities"])

@@ -164,7 +164,7 @@ def test_the_few_answer_only_where_one_of_them_does() -> None:
     while (voter := fusion.ask(votes, tolerance=0.05, explore=0.0)) is not None:
         votes[voter] = None
     others = [name for name in fusion.voters_ if name not in votes]
-    assert fusion.predict([dict.fromkeys(votes) | {name: "p" for name in others[:1]}])[0] == ("p" if others else None)
+    assert fusion.predict([dict.fromkeys(votes) | dict.fromkeys(others[:1], "p")])[0] == ("p" if others else None)
 
 
 def test_voters_may_join_and_models_merge() -> None:
