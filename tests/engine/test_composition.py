@@ -25,6 +25,13 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: average(3), TypeError, "learner must be a rule, a technique or text such as 'AR-winnow\\(1.1\\)', got 3"),
     (lambda: average(rules.perceptron), TypeError, "got the function perceptron; call it: perceptron\\(...\\)"),
     (lambda: recycle("perceptron", u=0), ValueError, "u must be >= 1, got 0; try 1"),
+    (
+        lambda: recycle("winnow(1.6)", u=math.inf),
+        ValueError,
+        r"u=inf requires passes= with winnow\(1.6\), .* above 0.227",
+    ),
+    (lambda: parse("R(u=inf)-combine"), ValueError, r"with winnow\(1.01\), got none: .* 0.00498"),
+    (lambda: recycle("quasi-additive(sinh, 0.5)", u=math.inf), ValueError, "pass passes=100, a budget, a finite u"),
     (lambda: recycle("perceptron", u=-math.inf), TypeError, "u must be a whole number, got -inf"),
     (lambda: recycle("perceptron", u=math.nan), TypeError, "u must be a whole number, got nan"),
     (lambda: recycle("perceptron", u=2.5), TypeError, "u must be a whole number, got 2.5"),

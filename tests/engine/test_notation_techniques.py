@@ -41,7 +41,7 @@ DESCRIBED: list[tuple[Any, str]] = [
     ),
     (vr_combine(), "VR-combine"),
     (vr_combine(s=50, u=3, h=10), "V(h=10)R(s=50, u=3)-combine"),
-    (vr_combine(u=math.inf), "VR(u=inf)-combine"),
+    (recycle("winnow(1.6)", u=math.inf, passes=1000), "R(u=inf, passes=1000)-winnow(1.6)"),
 ]
 
 

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from linmax.core.contract import LEFT, NEXT, RECYCLED, TRIALS, UPDATES
+from linmax.core.contract import LEFT, NEXT, RECYCLED, TRIALS, UPDATES, Rule
 from linmax.core.member import ACT, RunningRule
 from linmax.jit.compiling import kernel
 from linmax.jit.struct import act
@@ -24,6 +24,7 @@ from linmax.util.checks import LARGEST_INT32, counted
 __all__ = ["Recycled", "recycle", "recycle_instances"]
 
 FOREVER = LARGEST_INT32  # "u = infinity", as a counter
+UNLIMITED_PASSES = 1000  # most passes after one update where u = infinity
 SAVED = 1000  # trials whose unused look-ups are kept for later
 KEPT, USES, PASSES, BUDGET = range(4)
 
@@ -87,7 +88,7 @@ class Recycled(MemberTechnique):
 
     @property
     def defaults(self) -> dict[str, Any]:
-        return super().defaults | {"passes": default_passes(self.u)}
+        return super().defaults | {"passes": default_passes(self.base, self.u, self.budget)}
 
     @property
     def numbers(self) -> tuple[int, int, int, int]:
@@ -102,9 +103,33 @@ class Recycled(MemberTechnique):
         run.recycling = self.numbers
 
 
-def default_passes(u: float) -> int:
-    """Only u = infinity needs a limit; otherwise u updates of each instance end it."""
-    return 1000 if u == math.inf else FOREVER
+def default_passes(learner: Any, u: float, budget: int | None) -> int | None:
+    """Only u = infinity needs a limit; otherwise u updates of each instance end it. None if it must be given."""
+    if u != math.inf:
+        return FOREVER
+    return None if least_margin(learner) > 0.0 and budget is None else UNLIMITED_PASSES
+
+
+def least_margin(rule: Any) -> float:
+    """Return the margin above which a rule has a bound on its updates: 0 but for rules that multiply.
+
+    Their bound is RE / (margin ln alpha - ln((alpha + 1/alpha) / 2)), infinite where that is not positive.
+
+    Examples
+    --------
+    >>> import linmax
+    >>> least_margin(linmax.parse("perceptron")), round(least_margin(linmax.parse("winnow(1.6)")), 3)
+    (0.0, 0.227)
+    """
+    if not isinstance(rule, Rule):
+        return 0.0
+    if rule.parameters.get("link") in ("sinh", "exp"):
+        rate = float(rule.parameters["rate"])
+    elif rule.bounded and "alpha" in rule.parameters:
+        rate = math.log(rule.parameters["alpha"])
+    else:
+        return 0.0
+    return (rate + math.log1p(math.exp(-2.0 * rate)) - math.log(2.0)) / rate
 
 
 def recycle(
@@ -119,8 +144,9 @@ def recycle(
     u
         Updates that one instance may cause; ``math.inf`` for data without noise.
     passes
-        Most passes after one update. Needed only to end u = infinity on noisy data (there 1000); otherwise s * u
-        updates end it.
+        Most passes after one update. Needed only with u = infinity, since otherwise s * u updates end it: there 1000,
+        for noisy data. A rule that multiplies has a bound only where the margin is large enough for its alpha; with
+        u = infinity it requires ``passes`` or ``budget``.
     budget
         Look-ups of a kept instance for each trial, on average: a trial adds as many, and those not needed are kept
         for later, up to 1000 trials' worth. Recycling then continues where it stopped the last time, and stops when
@@ -144,4 +170,12 @@ def recycle(
     >>> print(linmax.recycle("perceptron", s=1000, u=20, budget=200))
     R(s=1000, u=20, budget=200)-perceptron
     """
-    return Recycled(as_learner(learner), s, u, default_passes(u) if passes is None else passes, budget)
+    described = as_learner(learner)
+    passes = default_passes(described, u, budget) if passes is None else passes
+    if passes is None:
+        raise ValueError(
+            f"u=inf requires passes= with {described}, got none: its updates are bounded only where the margin is "
+            f"above {least_margin(described):.3g}; pass passes=100, a budget, a finite u, or a rule that adds, such as "
+            "perceptron"
+        )
+    return Recycled(described, s, u, passes, budget)
