@@ -2,5 +2,5 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("river") else ["src/linmax/models/river.py"]
+collect_ignore = [] if find_spec("river") else ["src/linmax/river.py"]
 collect_ignore_glob = ["tests/*/conftest.py"]  # they share a name, which doctest would import twice

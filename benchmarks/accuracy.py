@@ -93,14 +93,14 @@ def ours(text: str) -> Play:
     """A learner of linmax."""
 
     def play(stream: Stream) -> dict[str, Result]:
-        instances = linmax.experts(attributes=stream.rows)
+        instances = linmax.instances(attributes=stream.rows)
         start = time.process_time()
         trace = linmax.run(text, instances, stream.labels)
         seconds = time.process_time() - start
         error = None
         if stream.test_labels is not None:
             error = float(
-                np.mean(trace.model.predict(linmax.experts(attributes=stream.test_rows)) != stream.test_labels)
+                np.mean(trace.model.predict(linmax.instances(attributes=stream.test_rows)) != stream.test_labels)
             )
         return {"linmax": Result(trace.wrong, error, seconds)}
 
@@ -330,9 +330,9 @@ def majority(record: Record) -> None:
     for noise in NOISES[len(rows) :]:
         found: dict[str, list[float]] = {}
         for seed in range(3000, 3000 + runs):
-            problem = linmax.majority_problem(noise=noise, seed=seed)
-            test = linmax.majority_problem(noise=noise, trials=20_000, seed=seed + 100_000)
-            instances, later = linmax.experts(votes=problem.votes), linmax.experts(votes=test.votes)
+            problem = linmax.datasets.majority_problem(noise=noise, seed=seed)
+            test = linmax.datasets.majority_problem(noise=noise, trials=20_000, seed=seed + 100_000)
+            instances, later = linmax.instances(votes=problem.votes), linmax.instances(votes=test.votes)
             for name, learner in (("votes", "votes"), ("papers", "vr-combine")):
                 trace = linmax.run(learner, instances, problem.labels)
                 found.setdefault(f"{name} mistakes", []).append(float(trace.mistakes[-1]))
@@ -364,8 +364,8 @@ def language_models(record: Record) -> None:
         order = np.random.default_rng(seed).permutation(len(labels))
         learn, test = order[:8000], order[8000:]
         given = {"classes": list("ABCDEFGHIJ")}
-        plain = linmax.experts(votes=votes[order], **given)
-        sided = linmax.experts(votes=votes[order], by=subjects[order], **given)
+        plain = linmax.instances(votes=votes[order], **given)
+        sided = linmax.instances(votes=votes[order], by=subjects[order], **given)
         for name, instances, learner in (
             ("votes", plain, "auto"),
             ("votes, papers", plain, "vr-combine"),

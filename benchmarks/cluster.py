@@ -28,11 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from linmax.streams import StreamModel
 from rich.console import Console
 from rich.table import Table
 
-from linmax import cluster, stream
+from linmax import StreamModel, cluster, stream
 
 PASSES, SHARDS = 5, 8
 LEARNER = "A-perceptron"

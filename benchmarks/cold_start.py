@@ -95,7 +95,7 @@ def stacking(seen: Problem, test: Problem) -> float:
 
 def default(seen: Problem, test: Problem) -> float:
     """linmax with nothing named."""
-    given, new = (linmax.experts(votes=part.votes, abstain=-1, classes=range(seen.k)) for part in (seen, test))
+    given, new = (linmax.instances(votes=part.votes, abstain=-1, classes=range(seen.k)) for part in (seen, test))
     return share_right(linmax.run("auto", given, seen.labels).model.predict(new), test)
 
 

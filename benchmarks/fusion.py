@@ -131,7 +131,7 @@ def trec(learner: str, orders: int) -> list[Row]:
     }
     found = []
     for name, blocks in sets.items():
-        instances = linmax.experts(**blocks, classes=range(k))
+        instances = linmax.instances(**blocks, classes=range(k))
         results = []
         for seed in range(orders):
             order = np.random.default_rng(seed).permutation(size)
@@ -190,7 +190,7 @@ def unlabelled(learner: str, seeds: range) -> list[Row]:
             votes, labels, k = make(seed)
             order = np.random.default_rng(seed).permutation(len(labels))
             votes, labels, half = votes[order], labels[order], 2 * len(labels) // 3
-            instances = linmax.experts(votes=votes, abstain=-1, classes=range(k))
+            instances = linmax.instances(votes=votes, abstain=-1, classes=range(k))
             test, right = instances[half:], labels[half:]
             results.append([np.mean(plurality(votes[half:], k) == right)])
             for rows in (half - 100, 0):
@@ -254,7 +254,7 @@ def bars(learner: str, seeds: range) -> list[Row]:
 
 def few_labels(learner: str, votes: np.ndarray, labels: np.ndarray, seeds: range) -> list[Row]:
     """Accuracy on held-out questions after so many labels, on-line, and how often it is below plurality."""
-    instances = linmax.experts(votes=votes, abstain=-1, classes=range(10))
+    instances = linmax.instances(votes=votes, abstain=-1, classes=range(10))
     tested: list[list[float]] = []
     online, below = [], 0
     for seed in seeds:
@@ -288,7 +288,7 @@ def reversal(learner: str, votes: np.ndarray, labels: np.ndarray, seeds: range) 
         given, right = reversed_half_way(votes[order], labels[order]), labels[order]
         ratings = ratings_of(given, 10)
         answers = {
-            learner: linmax.run(learner, linmax.experts(votes=given, abstain=-1, classes=range(10)), right).wrong,
+            learner: linmax.run(learner, linmax.instances(votes=given, abstain=-1, classes=range(10)), right).wrong,
             "logit of the last 100": refitted(ratings, right, 100) != right,
             "fixed share": fixed_share(given, right, 10) != right,
         }
@@ -310,10 +310,10 @@ def majority(learner: str, noise: float, asked: float, seeds: range) -> Row:
     """Mistakes without noise, otherwise the final error."""
     results = []
     for seed in seeds:
-        data = linmax.majority_problem(noise=noise, seed=seed)
-        trace = linmax.run(learner, linmax.experts(votes=data.votes), data.labels)
-        test = linmax.majority_problem(noise=noise, trials=20_000, seed=seed + 100_000)
-        error = np.mean(trace.model.predict(linmax.experts(votes=test.votes)) != test.labels)
+        data = linmax.datasets.majority_problem(noise=noise, seed=seed)
+        trace = linmax.run(learner, linmax.instances(votes=data.votes), data.labels)
+        test = linmax.datasets.majority_problem(noise=noise, trials=20_000, seed=seed + 100_000)
+        error = np.mean(trace.model.predict(linmax.instances(votes=test.votes)) != test.labels)
         results.append(float(error) if noise else float(trace.mistakes[-1]))
     told = "final error" if noise else "mistakes"
     return {"what": f"majority problem, noise {noise:g}: {told}", "found": statistics.median(results), "asked": asked}
@@ -329,7 +329,7 @@ def workers(learner: str, seeds: range) -> Row:
         for row, label in zip(votes, labels, strict=True):
             who = random.choice(3000, 8, replace=False)
             row[who] = np.where(random.random(8) < good[who], label, (label + random.integers(1, 4, 8)) % 4)
-        trace = linmax.run(learner, linmax.experts(votes=votes, abstain=-1, classes=range(4)), labels)
+        trace = linmax.run(learner, linmax.instances(votes=votes, abstain=-1, classes=range(4)), labels)
         results.append(1.0 - trace.wrong.mean())
         counted.append(np.mean(plurality(votes, 4) == labels))
     told = f"3,000 workers on-line (plurality {statistics.median(counted):.4f})"
@@ -338,7 +338,7 @@ def workers(learner: str, seeds: range) -> Row:
 
 def costs(learner: str, votes: np.ndarray, labels: np.ndarray) -> list[Row]:
     """Microseconds of the processor for a trial: all at once, and one by one through two faces."""
-    instances = linmax.experts(votes=votes, abstain=-1, classes=range(10))
+    instances = linmax.instances(votes=votes, abstain=-1, classes=range(10))
     linmax.run(learner, instances[:20], labels[:20])
     spent = [time.process_time()]
     linmax.run(learner, instances[:LEARNED], labels[:LEARNED])

@@ -65,7 +65,7 @@ def measure() -> dict[str, float]:
                 river.learn_one(x, label > 2)
 
         works["the same, River, k = 2"] = theirs
-    problem = linmax.majority_problem(n=29, r=15, k=5, noise=0.05, trials=3000, seed=1)
+    problem = linmax.datasets.majority_problem(n=29, r=15, k=5, noise=0.05, trials=3000, seed=1)
     votes = [{"votes": row} for row in problem.votes.tolist()]
     single = linmax.Learner("perceptron")
     works["29 votes, perceptron"] = lambda: ask_and_teach(single, votes, problem.labels.tolist())
@@ -80,7 +80,7 @@ def measure() -> dict[str, float]:
 
 def pool(k: int) -> float:
     """Microseconds of VR-Combine on votes for k classes."""
-    problem = linmax.majority_problem(n=29, r=15, k=k, noise=0.05, trials=3000, seed=1)
+    problem = linmax.datasets.majority_problem(n=29, r=15, k=k, noise=0.05, trials=3000, seed=1)
     votes, labels = [{"votes": row} for row in problem.votes.tolist()], problem.labels.tolist()
     learner = linmax.Learner("vr-combine")
     ask_and_teach(learner, votes[:500], labels[:500])

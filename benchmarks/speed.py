@@ -86,7 +86,7 @@ class Result:
 
 def linmax_timer(problem: Problem, rule: str, result: Result) -> peers.Timer:
     """A whole `linmax.run`: labels looked up, weights allocated, every trial played, the Trace made."""
-    instances = linmax.experts(attributes=problem.rows)
+    instances = linmax.instances(attributes=problem.rows)
 
     def timer() -> float:
         start = time.perf_counter()
@@ -174,7 +174,7 @@ class Steady:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.instances = linmax.experts(attributes=problem.rows, classes=range(problem.classes))
+        self.instances = linmax.instances(attributes=problem.rows, classes=range(problem.classes))
         self.generator = np.random.default_rng(1)
         self.model = linmax.run(linmax.rules.perceptron(), self.instances, problem.labels).model
 
@@ -233,7 +233,7 @@ class Memory:
 
 def measure_memory(problem: Problem, rule: str) -> Memory:
     """Run in a fresh process: what numpy allocates (tracemalloc) and what the process grows by (Linux)."""
-    instances = linmax.experts(attributes=problem.rows)
+    instances = linmax.instances(attributes=problem.rows)
     linmax.run(RULES[rule](), instances[:100], problem.labels[:100])
     before = reset_resident_peak()
     trace = linmax.run(RULES[rule](), instances, problem.labels)
@@ -378,7 +378,7 @@ def run_checks(console: Console, loops: c_loops.Loops) -> None:
     for line in c_loops.check(loops):
         console.print(line)
     for problem in (zipf(5_000, 2_000, 20), zipf(5_000, 2_000, 2), forest(5_000)):
-        instances = linmax.experts(attributes=problem.rows)
+        instances = linmax.instances(attributes=problem.rows)
         for rule, make in RULES.items():
             _, expected, _ = loops.prepare(problem).run(rule, ALPHA)
             got = linmax.run(make(), instances, problem.labels).predictions

@@ -257,7 +257,7 @@ def streams(seed: int) -> Iterator[Line]:
     """Progressive errors."""
     for name, (draw, size) in STREAMS.items():
         x, y = draw(size, seed)
-        ours = float(linmax.run("auto", linmax.experts(attributes=x), y).wrong.mean())
+        ours = float(linmax.run("auto", linmax.instances(attributes=x), y).wrong.mean())
         yield Line("streams", f"{name}, error", ours, river_error(x, y), "< 1" if STREAMS[name][1] > 10_000 else "")
 
 

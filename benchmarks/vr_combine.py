@@ -31,9 +31,9 @@ STRETCH = 250  # trials of the large problem made and fed at a time
 
 def race(noise: float, trials: int, rounds: int, seed: int) -> dict[str, Any]:
     """Both on the same trials, in turns; the first turn of each compiles and is not counted."""
-    problem = linmax.majority_problem(noise=noise, trials=trials, seed=seed)
+    problem = linmax.datasets.majority_problem(noise=noise, trials=trials, seed=seed)
     labels = np.asarray(problem.labels)
-    instances = linmax.experts(votes=problem.votes)
+    instances = linmax.instances(votes=problem.votes)
     seconds: dict[str, list[float]] = {"plain": [], "linmax": []}
     mistakes = {"plain": 0, "linmax": 0}
     for turn in range(rounds + 1):
@@ -66,7 +66,7 @@ def stretch(begin: int, size: int, voters: int, classes: int) -> tuple[Any, np.n
     right = generator.random((size, voters)) < np.where(np.arange(voters) % 10 == 0, 0.3, 0.0)
     votes = np.where(right, labels[:, None], generator.integers(0, classes, (size, voters)))
     votes[generator.random((size, voters)) < 0.9] = -1
-    return linmax.experts(votes=votes, abstain=-1, classes=list(range(classes))), labels
+    return linmax.instances(votes=votes, abstain=-1, classes=list(range(classes))), labels
 
 
 def peak() -> float:

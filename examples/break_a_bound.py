@@ -10,7 +10,7 @@ the irrelevant weight balanced forces more. With alpha = sqrt((1 + d)/(1 - d)) t
 import matplotlib.pyplot as plt
 import numpy as np
 
-from linmax import adversaries, bounds
+from linmax.theory import adversaries, bounds
 
 n, relevant = 20_000, 3
 d = 1 / relevant  # the relevant majority is right by one vote of three

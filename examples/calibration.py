@@ -11,7 +11,7 @@ import numpy as np
 
 import linmax
 
-jury = linmax.jury_problem(trials=5000, seed=2)
+jury = linmax.datasets.jury_problem(trials=5000, seed=2)
 
 
 def table(rows):

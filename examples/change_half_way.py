@@ -14,12 +14,12 @@ import numpy as np
 import linmax
 
 TRIALS, WINDOW = 4000, 200
-jury = linmax.jury_problem(trials=TRIALS, seed=0)
+jury = linmax.datasets.jury_problem(trials=TRIALS, seed=0)
 ranked = sorted(jury.votes, key=lambda name: -np.mean(jury.votes[name] == jury.labels))
 half = TRIALS // 2
 votes = np.array([jury.votes[name] for name in ranked]).T  # a column for each voter, the best first
 votes[half:] = votes[half:, ::-1]
-instances = linmax.experts(votes=votes)
+instances = linmax.instances(votes=votes)
 
 learners = {
     "auto (the default)": "auto",

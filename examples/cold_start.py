@@ -27,7 +27,7 @@ def plurality(votes):
 
 found = {"linmax (auto)": [], "conditional logit, ridge 10": [], "best model so far": [], "plurality": []}
 for seed in range(JURIES):
-    jury = linmax.jury_problem(trials=2000, seed=seed)
+    jury = linmax.datasets.jury_problem(trials=2000, seed=seed)
     test, truth = table(jury.votes, slice(1000, None)), jury.labels[1000:]
     rows = {name: [] for name in found}
     for n in LABELS:

@@ -11,10 +11,10 @@ import numpy as np
 
 import linmax
 
-problem = linmax.majority_problem(n=20, r=10, k=5, noise=0.05, trials=2000, seed=0)
+problem = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.05, trials=2000, seed=0)
 votes = problem.votes.astype(object)
 votes[np.random.default_rng(0).random(votes.shape) < 0.1] = None  # None abstains
-instances = linmax.experts(votes=votes)
+instances = linmax.instances(votes=votes)
 
 # Two notations for the same learner; the prefixes of text are prefixes A (average), R (recycle), V (vote).
 composed = linmax.average(linmax.recycle("winnow(1.2)", s=200))

@@ -17,7 +17,7 @@ X = rng.normal(size=(ROWS, 10))
 directions = rng.normal(size=(4, 10))
 y = np.einsum("ij,ij->i", X, directions[np.arange(ROWS) // 2000]) + 0.3 * rng.normal(size=ROWS) > 0
 
-instances = linmax.experts(attributes=X)
+instances = linmax.instances(attributes=X)
 figure, axes = plt.subplots(figsize=(8, 4.5))
 for name, learner in {
     "auto (the default)": "auto",

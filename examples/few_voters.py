@@ -11,7 +11,7 @@ import numpy as np
 
 import linmax
 
-jury = linmax.jury_problem(families=6, sizes=4, trials=2500, seed=1)
+jury = linmax.datasets.jury_problem(families=6, sizes=4, trials=2500, seed=1)
 past = {name: votes[:2000] for name, votes in jury.votes.items()}
 fusion = linmax.VoteFusion().fit(past, jury.labels[:2000])
 panel = fusion.panel()

@@ -14,7 +14,7 @@ import numpy as np
 
 import linmax
 
-jury = linmax.jury_problem(trials=4000, seed=0)
+jury = linmax.datasets.jury_problem(trials=4000, seed=0)
 fusion = linmax.VoteFusion().fit(jury.votes, jury.labels)
 report = fusion.report()
 print(report)
@@ -27,7 +27,7 @@ said = np.array(list(jury.votes.values()))
 letters = np.array(list("ABCDEFGHIJ"))
 counts = np.array([(said == letter).sum(axis=0) for letter in letters])
 curves = {
-    "fusion": ~linmax.run("auto", linmax.experts(votes=said.T), jury.labels).wrong,
+    "fusion": ~linmax.run("auto", linmax.instances(votes=said.T), jury.labels).wrong,
     "best model": max(said == jury.labels, key=np.mean),
     "plurality": letters[counts.argmax(axis=0)] == jury.labels,
 }

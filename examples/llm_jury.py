@@ -16,7 +16,7 @@ import numpy as np
 import linmax
 
 folder = Path(tempfile.mkdtemp())
-jury = linmax.jury_problem(trials=1500, seed=2)
+jury = linmax.datasets.jury_problem(trials=1500, seed=2)
 names = list(jury.votes)
 log = folder / "answers.jsonl"
 with log.open("w", encoding="utf-8") as file:

@@ -17,8 +17,8 @@ LEARNERS = ["winnow(1.03)", "A-winnow(1.35)", "AR-perceptron", "VR-combine", "au
 
 curves = {name: np.zeros(TRIALS) for name in [*LEARNERS, "optimal"]}
 for seed in range(RUNS):
-    problem = linmax.majority_problem(noise=NOISE, trials=TRIALS, seed=seed)
-    instances = linmax.experts(votes=problem.votes)
+    problem = linmax.datasets.majority_problem(noise=NOISE, trials=TRIALS, seed=seed)
+    instances = linmax.instances(votes=problem.votes)
     for name in LEARNERS:
         curves[name] += linmax.run(name, instances, problem.labels).mistakes / RUNS
     curves["optimal"] += np.cumsum(problem.labels != problem.clean) / RUNS  # only the noise defeats it

@@ -38,7 +38,7 @@ print(lines[0][:100], "...")
 
 figure, axes = plt.subplots(figsize=(8, 4.5))
 for learner in ["auto", "perceptron"]:
-    model = linmax.streams.StreamModel(learner)
+    model = linmax.StreamModel(learner)
     error = []
     for batch in linmax.stream(lines, format="vw", rows=500):
         model.learn(batch)

@@ -25,21 +25,19 @@ def passive_aggressive(weights, memory, scalars, index, z, margin, params):  # n
     return True
 
 
-linmax.check_rule(passive_aggressive)  # what every rule must hold
+linmax.testing.check_rule(passive_aggressive)  # what every rule must hold
 
 # %%
 # One rule, five uses.
 
-problem = linmax.majority_problem(noise=0.1, trials=2000, seed=0)
-instances = linmax.experts(votes=problem.votes)
+problem = linmax.datasets.majority_problem(noise=0.1, trials=2000, seed=0)
+instances = linmax.instances(votes=problem.votes)
 learners = {
     "alone": passive_aggressive(limit=0.01),
     "averaged": linmax.average(passive_aggressive(limit=0.01)),
     "voted over": linmax.vote(passive_aggressive(limit=0.01)),
     "the same, from text": "V-passive-aggressive(0.01)",
-    "VR-Combine, three limits": linmax.vr_combine(
-        pool=[passive_aggressive(limit=limit) for limit in (0.003, 0.01, 0.03)]
-    ),
+    "VR-Combine, three limits": linmax.vr_combine([passive_aggressive(limit=limit) for limit in (0.003, 0.01, 0.03)]),
 }
 figure, axes = plt.subplots(figsize=(8, 4.5))
 for use, learner in learners.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -20,13 +20,17 @@ NOT_IN_ALL = {"river"} if importlib.util.find_spec("river") else set()  # needs 
 
 
 def public_names() -> Iterator[tuple[str, Any]]:
-    """Each public name, such as "bounds.perceptron", with what it is."""
-    for name in sorted({*linmax.__all__, *NOT_IN_ALL} - {"__version__"}):
-        value = getattr(linmax, name)
+    """Each public name, such as "rules.perceptron", with what it is."""
+    yield from _names_in(linmax, "", {*linmax.__all__, *NOT_IN_ALL} - {"__version__"})
+
+
+def _names_in(module: ModuleType, prefix: str, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    for name in sorted(names):
+        value = getattr(module, name)
         if isinstance(value, ModuleType):
-            yield from ((f"{name}.{inner}", getattr(value, inner)) for inner in value.__all__)
+            yield from _names_in(value, f"{prefix}{name}.", value.__all__)
         else:
-            yield name, value
+            yield prefix + name, value
 
 
 def missing_parts(value: Any) -> list[str]:

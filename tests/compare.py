@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+import linmax
 import reference
 import reference_rules
-from linmax import experts, rules, run
+from linmax import rules, run
 from linmax.core.contract import Rule
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from reference import LinearMax, Vector, doubt, expand
 
 ROUNDING = 1e-11
@@ -189,7 +190,7 @@ CASES = cases()
 class Problem:
     """Instances of the library and the same as dense matrices (k, n), made without the library."""
 
-    instances: Experts
+    instances: Instances
     matrices: list[Vector]
     labels: list[int]
     k: int
@@ -211,7 +212,7 @@ def problem(
 ) -> Problem:
     """Both forms of the same instances; votes are class numbers, -1 abstains."""
     given = None if votes is None else np.where(np.asarray(votes) < 0, None, np.asarray(votes, dtype=object))
-    instances = experts(
+    instances = linmax.instances(
         votes=given,
         scores=scores,
         attributes=sparse.csr_array(np.asarray(attributes, float)) if as_sparse else attributes,

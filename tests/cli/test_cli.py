@@ -165,7 +165,7 @@ def figures_of(tmp_path, *arguments):
 class TestDemo:
     def test_fuses_a_table_and_saves_the_page(self, tmp_path):
         figures = figures_of(tmp_path, "demo", "--rows", "300", "--out", str(tmp_path))
-        jury = linmax.jury_problem(trials=300)
+        jury = linmax.datasets.jury_problem(trials=300)
         assert figures["data"] == str(tmp_path / "linmax-demo.csv")
         assert len((tmp_path / "linmax-demo.csv").read_text().splitlines()) == 301
         assert (tmp_path / "linmax-demo.html").stat().st_size > 10_000

@@ -11,12 +11,12 @@ import pytest
 
 import linmax
 from linmax.cli import main
-from linmax.data.problems import MajorityProblem
+from linmax.datasets import MajorityProblem
 
 
 @pytest.fixture
 def problem() -> MajorityProblem:
-    return linmax.majority_problem(n=6, r=3, k=3, noise=0.02, trials=120, seed=4)
+    return linmax.datasets.majority_problem(n=6, r=3, k=3, noise=0.02, trials=120, seed=4)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_svmlight_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("learner", ["perceptron", "winnow(1.02)", "balanced-winnow(1.05)", "R-winnow(1.02)"])
 def test_trace_bound_is_never_passed(learner: str, problem: MajorityProblem) -> None:
-    instances = linmax.experts(votes=problem.votes)
+    instances = linmax.instances(votes=problem.votes)
     trace = linmax.run(learner, instances, problem.labels)
     bound = trace.bound(problem.target, margin=problem.margin)
     assert bound.shape == (120,)
@@ -73,7 +73,7 @@ def test_trace_bound_is_never_passed(learner: str, problem: MajorityProblem) -> 
 
 
 def test_trace_bound_wants_the_first_trials(problem: MajorityProblem, tmp_path: Path) -> None:
-    instances = linmax.experts(votes=problem.votes)
+    instances = linmax.instances(votes=problem.votes)
     trace = linmax.run("winnow(1.02)", instances[:60], problem.labels[:60])
     later = trace.model.run(instances[60:], problem.labels[60:])
     with pytest.raises(ValueError, match="first trials"):

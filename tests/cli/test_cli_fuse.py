@@ -18,7 +18,7 @@ LEARNER = "AR-winnow(1.1)"
 
 
 def problem(trials=400):
-    data = linmax.majority_problem(n=7, r=4, k=3, noise=0.05, trials=trials, seed=4)
+    data = linmax.datasets.majority_problem(n=7, r=4, k=3, noise=0.05, trials=trials, seed=4)
     votes = np.where(np.random.default_rng(0).random(data.votes.shape) < 0.1, -1, data.votes)
     return votes, data.labels
 

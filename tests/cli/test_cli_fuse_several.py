@@ -15,7 +15,7 @@ LEARNER = "AR-winnow(1.1)"
 
 
 def table(trials: int = 120) -> pd.DataFrame:
-    data = linmax.majority_problem(n=4, r=3, k=3, noise=0.1, trials=trials, seed=2)
+    data = linmax.datasets.majority_problem(n=4, r=3, k=3, noise=0.1, trials=trials, seed=2)
     frame = pd.DataFrame(data.votes, columns=["ann", "ben", "cy", "dee"])
     return frame.assign(right=data.labels, line=[f"q{t}" for t in range(trials)])
 

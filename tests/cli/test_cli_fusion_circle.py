@@ -21,7 +21,7 @@ NAMES = [f"voter {i}" for i in range(7)]
 
 
 def problem(trials: int = 400) -> tuple[list[list[str]], list[str]]:
-    data = linmax.majority_problem(n=7, r=4, k=3, noise=0.05, trials=trials, seed=4)
+    data = linmax.datasets.majority_problem(n=7, r=4, k=3, noise=0.05, trials=trials, seed=4)
     return [["abc"[vote] for vote in row] for row in data.votes.tolist()], ["abc"[label] for label in data.labels]
 
 

@@ -117,8 +117,7 @@ def test_several_passes_hold_lines_out_and_end_early(data: Path, capsys: pytest.
 
 
 def test_a_checkpoint_keeps_the_best_pass(data: Path) -> None:
-    from linmax.streams import StreamModel, stream
-
+    from linmax import StreamModel, stream
     from linmax.models.streams.progressive import Progressive
 
     work = Progressive(StreamModel("perceptron", scale="idf"), holdout=10)
@@ -277,7 +276,7 @@ def killed(batches: int, *arguments: str) -> None:
 def small_batches(patch: pytest.MonkeyPatch) -> None:
     import linmax.streams
 
-    real = linmax.streams.stream
+    real = linmax.stream
     patch.setattr(linmax.streams, "stream", lambda *a, **k: real(*a, rows=20, **k))
 
 

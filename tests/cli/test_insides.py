@@ -56,7 +56,7 @@ def test_a_combination_shows_the_mistakes_of_its_members(folder, capsys):
 
 def test_a_fusion_speaks_of_its_calibration_once_there_is_one(folder, capsys):
     for trials, there in [(5, False), (100, True)]:
-        jury = linmax.jury_problem(trials=trials)
+        jury = linmax.datasets.jury_problem(trials=trials)
         linmax.VoteFusion().fit(jury.votes, jury.labels).save("m.linmax")
         told, figures = shown(capsys, "m.linmax")
         assert bool(figures["calibration"]) == ("calibration: sharpness" in told) == there

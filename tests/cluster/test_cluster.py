@@ -19,10 +19,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 
 import linmax
-from linmax import cluster
+from linmax import StreamModel, cluster
 from linmax.cli import main
 from linmax.cluster.shards import shards_of
 
@@ -440,8 +439,8 @@ def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(tmp_path, paths):
 
 @pytest.fixture(scope="module")
 def votes():
-    problem = linmax.majority_problem(n=12, r=6, k=3, noise=0.1, trials=700, seed=3)
-    return linmax.experts(votes=problem.votes), problem.labels
+    problem = linmax.datasets.majority_problem(n=12, r=6, k=3, noise=0.1, trials=700, seed=3)
+    return linmax.instances(votes=problem.votes), problem.labels
 
 
 def test_a_sweep_is_each_learner_alone(votes, paths, client):
@@ -506,7 +505,7 @@ def test_shards_have_names():
 
 
 def test_fusions_of_votes_have_the_same_bits_on_workers(client):
-    data = linmax.majority_problem(n=5, r=3, k=3, noise=0.1, trials=300, seed=1)
+    data = linmax.datasets.majority_problem(n=5, r=3, k=3, noise=0.1, trials=300, seed=1)
     parts = [(data.votes[begin : begin + 60], data.labels[begin : begin + 60]) for begin in range(0, 300, 60)]
     here, there = (cluster.fit(linmax.VoteFusion(), parts, client=where).model for where in (None, client))
     np.testing.assert_array_equal(here.predict_proba(data.votes), there.predict_proba(data.votes))
@@ -514,7 +513,7 @@ def test_fusions_of_votes_have_the_same_bits_on_workers(client):
 
 
 def test_numbers_of_tables_are_votes_for_classes_given_as_text():
-    data = linmax.majority_problem(n=4, r=2, k=3, noise=0.1, trials=120, seed=1)
+    data = linmax.datasets.majority_problem(n=4, r=2, k=3, noise=0.1, trials=120, seed=1)
     voters = {f"v{voter}": data.votes[:, voter] for voter in range(4)} | {"quiet": np.full(120, 9)}
     table = voters | {"label": data.labels}
     parts = [{name: cells[begin : begin + 40] for name, cells in table.items()} for begin in (0, 40, 80)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 
 import linmax
+from linmax import StreamModel
 from linmax.cluster.differences import StateDifference, difference_of, state_bytes
 
 WORDS = [f"w{number}" for number in range(3000)]

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import average, experts, majority_problem, recycle, run, vote
+import linmax
+from linmax import average, recycle, run, vote
 from linmax.core import averages
 from linmax.core.contract import UNTOUCHED
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
 from linmax.techniques.averaging import AVERAGE_SCALES
 
@@ -49,7 +51,7 @@ def touched_by(machine: Any) -> np.ndarray:
     return state.memory[0, 0, :size] != UNTOUCHED if machine.engine.runs[0].rule.marks else np.ones(size, bool)
 
 
-def hypotheses(learner: Any, instances: Experts, labels: np.ndarray) -> list[Held]:
+def hypotheses(learner: Any, instances: Instances, labels: np.ndarray) -> list[Held]:
     """The hypotheses of a learner: for how many trials each was held, weights, logarithm of their scale, what counts.
 
     The one after the last trial counts as held for one trial, as in the average.
@@ -67,7 +69,7 @@ def hypotheses(learner: Any, instances: Experts, labels: np.ndarray) -> list[Hel
     return [*found, (1, weights.flat, weights.log_scale, touched_by(machine))]
 
 
-def explicit(learner: Any, instances: Experts, labels: np.ndarray, scale: str) -> tuple[np.ndarray, float]:
+def explicit(learner: Any, instances: Instances, labels: np.ndarray, scale: str) -> tuple[np.ndarray, float]:
     """The average of the scaled hypotheses, and the logarithm of its scale."""
     held = hypotheses(learner, instances, labels)
     top = max((log for _, weights, log, _ in held if weights.any()), default=0.0) if scale == "raw" else 0.0
@@ -80,7 +82,7 @@ def explicit(learner: Any, instances: Experts, labels: np.ndarray, scale: str) -
     return np.array([math.fsum(column) for column in np.array(rows).T]) / (len(labels) + 1), top
 
 
-def assert_same_average(learner: Any, instances: Experts, labels: np.ndarray, scale: str) -> Any:
+def assert_same_average(learner: Any, instances: Instances, labels: np.ndarray, scale: str) -> Any:
     expected, log_scale = explicit(learner, instances, labels, scale)
     machine = run(average(learner, scale), instances, labels).model
     got = machine.weights.arrays.flat * math.exp(machine.weights.arrays.log_scale - log_scale)
@@ -106,7 +108,7 @@ def assert_same_norm(machine: Any) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_lazy_equals_explicit(rule: str, scale: str) -> None:
     data = majority_problem(trials=300 if JIT else 12, noise=0.1, seed=3)
-    instances = experts(votes=data.votes, classes=range(5))
+    instances = linmax.instances(votes=data.votes, classes=range(5))
     for learner in (rule, recycle(rule, s=30, u=3)):
         machine = assert_same_average(learner, instances, data.labels, scale)
         assert_same_norm(machine)
@@ -118,7 +120,7 @@ def test_lazy_equals_explicit(rule: str, scale: str) -> None:
 def test_over_many_trials(rule: str, scale: str) -> None:
     """Far more trials than the sum is kept up before it is written afresh."""
     data = majority_problem(n=10, r=5, k=3, trials=int(3 * averages.LONG), noise=0.002, seed=4)
-    machine = assert_same_average(rule, experts(votes=data.votes, classes=range(3)), data.labels, scale)
+    machine = assert_same_average(rule, linmax.instances(votes=data.votes, classes=range(3)), data.labels, scale)
     assert_same_norm(machine)
     if scale == "raw" and rule in ("perceptron", "winnow(1.3)"):  # g is 1: WEIGHT is the trials since
         assert machine.engine.state.means[0, averages.WEIGHT] < 2 * averages.LONG
@@ -130,7 +132,7 @@ def test_weights_that_grow_and_come_back(scale: str) -> None:
     """One voter is right for hundreds of updates and then wrong for as many, while others hold still."""
     votes = np.array([[0, 1, 0]] * 900 + [[1, 0, 0]] * 900 + [[0, 1, 1]] * 900)
     labels = np.zeros(len(votes), int)
-    instances = experts(votes=votes, classes=range(2), thresholds=False)
+    instances = linmax.instances(votes=votes, classes=range(2), thresholds=False)
     assert_same_average("winnow(4, thickness=0.9)", instances, labels, scale)
     assert_same_average("winnow(4)", instances, labels, scale)
 
@@ -143,13 +145,13 @@ def test_stored_weights_that_jump(scale: str) -> None:
     dense = rng.uniform(-1.0, 1.0, (60, 3)) * 10.0 ** rng.integers(-3, 3, (60, 3))
     labels = rng.integers(2, size=60)
     for rule in ("alma(50)", "p-norm(50)", "alma(20, normalise=False, project=False)"):
-        assert_same_average(rule, experts(attributes=dense, classes=range(2)), labels, scale)
+        assert_same_average(rule, linmax.instances(attributes=dense, classes=range(2)), labels, scale)
 
 
 @compiled
 def test_a_sum_whose_squares_underflow_still_votes() -> None:
     data = majority_problem(trials=600, noise=0.1, seed=3)
-    instances = experts(votes=data.votes, classes=range(5))
+    instances = linmax.instances(votes=data.votes, classes=range(5))
     base = average(recycle("p-norm(120)", s=50, u=3))
     machine = run(vote(base), instances, data.labels).model
     ballot = machine.engine.top.ballot
@@ -163,8 +165,8 @@ def test_instances_of_any_size(size: float) -> None:
     rng = np.random.default_rng(8)
     dense = rng.uniform(-1.0, 1.0, (20, 3))
     labels = rng.integers(2, size=20)
-    plain = experts(attributes=dense, classes=range(2), thresholds=False)
-    other = experts(attributes=dense * size, classes=range(2), thresholds=False)
+    plain = linmax.instances(attributes=dense, classes=range(2), thresholds=False)
+    other = linmax.instances(attributes=dense * size, classes=range(2), thresholds=False)
     for learner in ("A-perceptron", "A(scale=max)-perceptron", "VA(scale=l1)-perceptron", "V-perceptron"):
         if size < 1e90:
             assert run(learner, other, labels).predictions.tolist() == run(learner, plain, labels).predictions.tolist()
@@ -176,7 +178,7 @@ def test_instances_of_any_size(size: float) -> None:
 @pytest.mark.small
 @scales
 def test_the_average_before_the_first_trial_is_the_start(scale: str) -> None:
-    instances = experts(votes=[[0, 1]], classes=range(2), thresholds=False)
+    instances = linmax.instances(votes=[[0, 1]], classes=range(2), thresholds=False)
     machine = run(average("winnow(2)", scale), instances[:0], []).model
     expected = 1.0 if scale else 0.0
     assert machine.weights.arrays.flat.tolist() == [expected, expected]
@@ -186,7 +188,7 @@ def test_the_average_before_the_first_trial_is_the_start(scale: str) -> None:
 @pytest.mark.small
 def test_by_hand() -> None:
     """Perceptron hypotheses 0, (1, -1), (1, -1), (0, 0) meet three trials and the next."""
-    instances = experts(attributes=[[1.0], [2.0], [1.0]], classes=range(2), thresholds=False)
+    instances = linmax.instances(attributes=[[1.0], [2.0], [1.0]], classes=range(2), thresholds=False)
     machine = run("A-perceptron", instances, [0, 0, 1]).model
     assert machine.weights.arrays.flat.tolist() == [0.5, -0.5]
     assert run("perceptron", instances, [0, 0, 1]).model.weights.arrays.flat.tolist() == [0.0, 0.0]

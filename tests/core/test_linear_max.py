@@ -11,11 +11,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
+import linmax
 from compare import CASES, Case, Problem, problem, problems
-from linmax import LinearThreshold, experts, rules, run
+from linmax import rules, run
 from linmax.core.contract import LARGEST
 from linmax.core.linear_max import longest_row, top_two
 from linmax.jit.compiling import JIT
+from linmax.theory import LinearThreshold
 
 TRIALS = 40 if JIT else 8
 lifted = pytest.mark.parametrize("case", CASES, ids=str)
@@ -96,8 +98,8 @@ def test_adding_a_constant_to_a_sub_expert_changes_nothing(case: Case) -> None:
     ratings = rng.integers(0, 5, size=(TRIALS, 4, 3)) / 4.0
     labels = rng.integers(3, size=TRIALS)
     shifted = ratings + rng.integers(-3, 4, size=(TRIALS, 4, 1)) / 2.0
-    first = run(case.rule, experts(scores=ratings, thresholds=False), labels)
-    second = run(case.rule, experts(scores=shifted, thresholds=False), labels)
+    first = run(case.rule, linmax.instances(scores=ratings, thresholds=False), labels)
+    second = run(case.rule, linmax.instances(scores=shifted, thresholds=False), labels)
     agree = np.flatnonzero((first.predictions != second.predictions) | (first.changed != second.changed))
     if case.exact and case.rule.name in ("perceptron", "quasi_additive", "p_norm"):
         assert agree.size == 0
@@ -108,8 +110,10 @@ def test_adding_a_constant_to_a_sub_expert_changes_nothing(case: Case) -> None:
         np.testing.assert_allclose(got.flat * scale, expected.flat, rtol=1e-9, atol=1e-12)
     else:  # a tie that rounding broke: it must be one
         t = int(agree[0])
-        machine = run(case.rule, experts(scores=ratings[:t], thresholds=False, classes=range(3)), labels[:t]).model
-        one = machine.scores(experts(scores=ratings[t : t + 1], thresholds=False, classes=range(3)))[0]
+        machine = run(
+            case.rule, linmax.instances(scores=ratings[:t], thresholds=False, classes=range(3)), labels[:t]
+        ).model
+        one = machine.scores(linmax.instances(scores=ratings[t : t + 1], thresholds=False, classes=range(3)))[0]
         top = np.sort(one)
         assert min(top[2] - top[1], top[1] - top[0]) < 1e-9 * np.abs(machine.weights.arrays.flat).max()
 
@@ -121,7 +125,7 @@ def test_two_classes_are_the_two_class_rule(case: Case) -> None:
     rng = np.random.default_rng(6)
     votes = rng.integers(-1, 2, size=(TRIALS, 4))
     labels = np.where(rng.random(TRIALS) < 0.8, np.maximum(votes[:, 0], 0), rng.integers(2, size=TRIALS))
-    many = run(case.rule, experts(votes=votes, abstain=-1, classes=[0, 1], thresholds=False), labels)
+    many = run(case.rule, linmax.instances(votes=votes, abstain=-1, classes=[0, 1], thresholds=False), labels)
     signs = np.where(votes < 0, 0, 2 * votes - 1)
     two = LinearThreshold(case.rule, labels=(0, 1), zero_label=0)  # ties go to the smaller class
     trace = two.run(signs, labels)
@@ -150,7 +154,7 @@ def test_top_two(values: list[int], largest: bool, known: int) -> None:
 
 @pytest.mark.small
 def test_instances_written_out() -> None:
-    """`Experts.matrix` against the reference's columns, and scores and z through it."""
+    """`Instances.matrix` against the reference's columns, and scores and z through it."""
     for name, given in problems(4).items():
         for t, x in enumerate(given.matrices):
             assert given.instances.matrix(t, range(given.k)).tolist() == x.tolist(), name
@@ -177,14 +181,14 @@ def test_margins_of_a_run_are_at_true_scale() -> None:
     """zeta(label) - zeta(rival) with the true weights, also when those are stored scaled."""
     trials = 400 if JIT else 30
     votes = [["a", "b"]] * trials
-    trace = run("winnow(4, thickness=2)", experts(votes=votes, thresholds=False), ["a"] * trials, margins=True)
+    trace = run("winnow(4, thickness=2)", linmax.instances(votes=votes, thresholds=False), ["a"] * trials, margins=True)
     assert trace.margins is not None
     s = np.arange(trials)
     np.testing.assert_allclose(trace.margins, 4.0**s - 4.0**-s, rtol=1e-9)
 
 
 def test_a_rule_with_a_threshold_is_refused() -> None:
-    instances = experts(votes=[["a"], ["b"]])
+    instances = linmax.instances(votes=[["a"], ["b"]])
     for rule in (rules.winnow(2, threshold=3), rules.elimination()):
         with pytest.raises(ValueError, match=r"has a fixed threshold and does not lift .*use LinearThreshold"):
             run(rule, instances, ["a", "b"])
@@ -197,8 +201,8 @@ def test_negated_copies_make_winnow_balanced() -> None:
     trials = 200 if JIT else 20
     ratings = rng.integers(0, 65, size=(trials, 5, 3)) / 64.0  # w+ = w- = 1 must cancel at first
     labels = rng.integers(3, size=trials)
-    both = run("winnow(1.4)", experts(scores=ratings, negated=True, thresholds=False), labels)
-    balanced = run("balanced-winnow(1.4)", experts(scores=ratings, thresholds=False), labels)
+    both = run("winnow(1.4)", linmax.instances(scores=ratings, negated=True, thresholds=False), labels)
+    balanced = run("balanced-winnow(1.4)", linmax.instances(scores=ratings, thresholds=False), labels)
     assert np.array_equal(both.predictions, balanced.predictions)
     assert np.array_equal(both.changed, balanced.changed)
     weights = both.model.weights.arrays.raters
@@ -212,8 +216,8 @@ def test_a_split_voter_can_be_trusted_for_one_class() -> None:
     trials = 600 if JIT else 60
     votes = rng.integers(3, size=(trials, 1))
     labels = np.where(votes[:, 0] == 0, 0, 3 - votes[:, 0])  # 1 stands for 2 and 2 for 1
-    plain = run("perceptron", experts(votes=votes, classes=range(3)), labels)
-    split = run("perceptron", experts(votes=votes, classes=range(3), split="all"), labels)
+    plain = run("perceptron", linmax.instances(votes=votes, classes=range(3)), labels)
+    split = run("perceptron", linmax.instances(votes=votes, classes=range(3), split="all"), labels)
     assert split.wrong[trials // 2 :].sum() == 0
     assert plain.wrong[trials // 2 :].sum() > trials // 20
 
@@ -242,8 +246,8 @@ def test_what_a_class_never_seen_is_rated(each: bool) -> None:
     labels, n = votes[:, 0], 3 + 4 + 4
     unseen = np.linspace(0.0, 1.0, n) if each else np.full(n, 0.3)
     given = {"votes": votes, "attributes": attributes, "classes": range(4)}
-    trace = run("perceptron", experts(**given, unseen=unseen if each else 0.3), labels, discover="labels")
-    plain, w, known, met = experts(**given), np.zeros(n), [], []
+    trace = run("perceptron", linmax.instances(**given, unseen=unseen if each else 0.3), labels, discover="labels")
+    plain, w, known, met = linmax.instances(**given), np.zeros(n), [], []
     for t, label in enumerate(labels.tolist()):
         x = plain.matrix(t)
         order = sorted(known, key=lambda j, x=x: -round(float(x[j] @ w), 9))  # a stable sort: the first known wins ties
@@ -262,8 +266,8 @@ def test_what_a_class_never_seen_is_rated(each: bool) -> None:
 
 def test_bad_ratings_of_unseen_classes() -> None:
     with pytest.raises(ValueError, match="unseen=0.2 requires classes="):
-        experts(votes=[[0, 1]], unseen=0.2)
+        linmax.instances(votes=[[0, 1]], unseen=0.2)
     with pytest.raises(ValueError, match="unseen must be from 0 to 1, as ratings are, got 2"):
-        experts(votes=[[0, 1]], classes=[0, 1], unseen=2)
+        linmax.instances(votes=[[0, 1]], classes=[0, 1], unseen=2)
     with pytest.raises(ValueError, match="unseen must be one number or 4, one a sub-expert, got 3"):
-        experts(votes=[[0, 1]], classes=[0, 1], unseen=[0, 0, 0.5])
+        linmax.instances(votes=[[0, 1]], classes=[0, 1], unseen=[0, 0, 0.5])

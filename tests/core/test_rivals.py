@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 from test_rules import small_problems
 
+import linmax
 from compare import CASES, Case, Problem, follow, problems
 from compare_techniques import follow_technique
-from linmax import LinearThreshold, bounds, certify, experts, parse, rivals, rules, run
+from linmax import parse, rivals, rules, run
 from linmax.jit.compiling import JIT
+from linmax.theory import LinearThreshold, bounds, certify
 
 TRIALS = 20 if JIT else 6
 PROBLEMS = problems(TRIALS)
@@ -108,7 +110,7 @@ def test_abreast_is_bit_for_bit_what_it_is_under_a_technique_of_no_effect() -> N
     trials = 200 if JIT else 20
     x = sparse.random_array((trials, 30), density=0.2, rng=rng, format="csr")
     labels = rng.integers(9, size=trials)
-    instances = experts(attributes=x, classes=range(9))
+    instances = linmax.instances(attributes=x, classes=range(9))
     plain = run("arow(0.1, rivals=all)", instances, labels)
     recycled = run("R(s=1, u=1)-arow(0.1, rivals=all)", instances, labels)
     assert np.array_equal(plain.predictions, recycled.predictions)
@@ -141,9 +143,9 @@ def test_the_bound_on_updates_holds_for_best_and_violated(which: str, seed: int)
     )
     z = z.reshape(-1, 20)
     radius, margin = np.linalg.norm(z, axis=1).max(), (z @ u.ravel())[np.linalg.norm(z, axis=1) > 0].min()
-    learner = run(rivals("perceptron", which), experts(attributes=x, thresholds=False), labels).model
+    learner = run(rivals("perceptron", which), linmax.instances(attributes=x, thresholds=False), labels).model
     assert learner.updates <= bounds.perceptron(radius, np.linalg.norm(u), margin)
-    aggressive = run(rivals("pa", which), experts(attributes=x, thresholds=False), labels)
+    aggressive = run(rivals("pa", which), linmax.instances(attributes=x, thresholds=False), labels)
     assert aggressive.wrong.sum() <= bounds.passive_aggressive(radius, np.linalg.norm(u) / margin)
 
 
@@ -152,7 +154,7 @@ def test_the_bound_on_updates_holds_for_best_and_violated(which: str, seed: int)
 def test_the_bounds_of_all_add_up(seed: int) -> None:
     """The updates are those of k two-class Perceptrons, each within its own bound with its own hinge noise."""
     x, labels, u = separable(seed, 400 if JIT else 40, 4)
-    learner = run(rivals("perceptron", "all"), experts(attributes=x, thresholds=False), labels).model
+    learner = run(rivals("perceptron", "all"), linmax.instances(attributes=x, thresholds=False), labels).model
     radius, total = np.linalg.norm(x, axis=1).max(), 0.0
     for c in range(4):
         lead = np.where(labels == c, 1.0, -1.0) * (x @ u[:, c])
@@ -175,7 +177,10 @@ def test_notation_and_errors() -> None:
         (lambda: parse("arow(rivals=some)"), "rivals must be one of best, violated, all, got 'some'"),
         (lambda: rivals("winnow(1.1)", "all"), "rivals='all' needs weights of both signs, and winnow.*try 'violated'"),
         (lambda: LinearThreshold("arow(rivals=all)"), "of two classes there is one; leave rivals out"),
-        (lambda: certify(experts(votes=[["a"], ["b"]]), ["a", "b"], "perceptron(rivals=all)"), "certify these one by"),
+        (
+            lambda: certify(linmax.instances(votes=[["a"], ["b"]]), ["a", "b"], "perceptron(rivals=all)"),
+            "certify these one by",
+        ),
     ]
     for call, message in bad:
         with pytest.raises(ValueError, match=message):
@@ -209,6 +214,6 @@ def test_margins_whose_terms_cancel_are_ties() -> None:
     random = np.random.default_rng(1)
     for _ in range(20 if JIT else 3):
         votes, labels = random.integers(0, 4, (60, 9)), random.integers(0, 4, 60)
-        given = experts(votes=votes, classes=range(4), thresholds=False)
+        given = linmax.instances(votes=votes, classes=range(4), thresholds=False)
         trace = run("balanced-winnow(2, rivals=violated)", given, labels)
         assert trace.model.weights.arrays.flat.tolist() == exact_balanced_winnow(votes, labels, 4)

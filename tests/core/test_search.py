@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from test_engine import assert_same, everything
 from test_rules import small_problems
 
+import linmax
 import linmax.core.search as search_module
 import linmax.engine.bench as bench_module
 import linmax.engine.engine as machine_module
 from compare import Problem, problem, problems
-from linmax import experts, run
+from linmax import run
 from linmax.core.contract import RunningTrials
 from linmax.core.search import close_lanes, doubt, fill_panel, load_weights, row_of
 from linmax.data.arrays import no_trials
@@ -120,7 +121,7 @@ def test_one_voter_that_outweighs_all_others() -> None:
 @pytest.mark.small
 def test_voters_are_written_as_rows_and_others_as_ratings(panels: list[Any]) -> None:
     """The label is row 0, the other classes follow in order; who abstains and padding are in no row."""
-    instances = experts(votes=[[2, 0, None], [1, 1, 2]], classes=range(3))
+    instances = linmax.instances(votes=[[2, 0, None], [1, 1, 2]], classes=range(3))
     run("R-perceptron", instances, [2, 1])
     codes = panels[0].codes.reshape(3, 2, 16)  # rows, groups of four: three voters and four thresholds
     rows = codes.transpose(2, 0, 1)  # lane, row, group
@@ -128,7 +129,7 @@ def test_voters_are_written_as_rows_and_others_as_ratings(panels: list[Any]) -> 
     assert rows[1].tolist() == [[0b0011, 0b001], [0b1000, 0b000], [0b0100, 0b010]]
     assert not panels[0].ratings.size
     panels.clear()
-    run("R-perceptron", experts(attributes=[[0.5, -2.0]], classes=range(3)), [1])
+    run("R-perceptron", linmax.instances(attributes=[[0.5, -2.0]], classes=range(3)), [1])
     assert not panels[0].codes.size
     ratings = panels[0].ratings.reshape(1, 3, 3 * 4, 16)[0, :, :, 0]
     for row, cls in enumerate([1, 0, 2]):
@@ -137,7 +138,7 @@ def test_voters_are_written_as_rows_and_others_as_ratings(panels: list[Any]) -> 
         assert ratings[row].tolist() == expected.tolist()
     assert panels[0].largest == 2.0
     panels.clear()
-    run("R-perceptron", experts(votes=[[0, 1]], classes=range(2), negated=True), [0])
+    run("R-perceptron", linmax.instances(votes=[[0, 1]], classes=range(2), negated=True), [0])
     assert not panels[0].codes.size  # negated copies are no votes for a class
 
 
@@ -206,9 +207,9 @@ def test_no_lead_of_votes_beyond_doubt_is_false(voters: int, monkeypatch: pytest
 def test_panels_are_for_small_problems_that_are_scored_often(panels: list[Any]) -> None:
     rng = np.random.default_rng(6)
     labels = [0, 1, 0]
-    small = experts(attributes=rng.random((3, 2)), classes=range(2))
-    large = experts(attributes=rng.random((3, 40)), classes=range(2))
-    votes = experts(votes=rng.integers(2, size=(3, 40)), classes=range(2))
+    small = linmax.instances(attributes=rng.random((3, 2)), classes=range(2))
+    large = linmax.instances(attributes=rng.random((3, 40)), classes=range(2))
+    votes = linmax.instances(votes=rng.integers(2, size=(3, 40)), classes=range(2))
     run("perceptron", small, labels)
     run("A-perceptron", small, labels)  # averages of attributes are as fast without
     run("R-perceptron", large, labels)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linmax.features import bins, conjunctions, conjunctions_of, constant, negated_literals, pack
 from scipy import sparse
 
-from linmax import LinearThreshold, experts, rules, run
+from linmax import instances, rules, run
+from linmax.features import bins, conjunctions, conjunctions_of, constant, negated_literals, pack
+from linmax.theory import LinearThreshold
 
 pytestmark = pytest.mark.small
 
@@ -133,7 +134,7 @@ def test_xor_is_learned_through_conjunctions():
 
     def mistakes_of_each_pass(rows, passes=12):
         stream = sparse.vstack([sparse.csr_array(rows)] * passes, format="csr")
-        trace = run(rules.perceptron(), experts(attributes=stream), np.tile(labels, passes))
+        trace = run(rules.perceptron(), instances(attributes=stream), np.tile(labels, passes))
         return np.diff(trace.mistakes[len(x) - 1 :: len(x)], prepend=0)
 
     features, _ = conjunctions(x, 2, negated=True)

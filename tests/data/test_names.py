@@ -179,8 +179,8 @@ def test_what_is_no_class_at_all_is_refused_by_name() -> None:
 
 def test_run_refuses_votes_and_labels_of_two_kinds() -> None:
     with pytest.raises(ValueError, match="votes are text, such as '0', and labels are not, such as"):
-        linmax.run("perceptron", linmax.experts(votes=[["1", "0"], ["0", "0"]]), [1, 0])
-    instances = linmax.experts(votes=[["a", ""], ["b", "b"]])
+        linmax.run("perceptron", linmax.instances(votes=[["1", "0"], ["0", "0"]]), [1, 0])
+    instances = linmax.instances(votes=[["a", ""], ["b", "b"]])
     assert (instances.names, instances.votes.tolist()) == (("a", "b"), [[0, -1], [1, 1]])
     assert linmax.run("perceptron", instances, ["a", "b"]).model.classes == ["a", "b"]
 

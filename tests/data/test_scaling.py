@@ -223,14 +223,14 @@ def test_constant_column_is_not_amplified():
 
 
 def test_instances_from_experts():
-    given = linmax.experts(votes=[["a"], ["b"]], attributes=[{"x": 1.0}, {"y": 2.0}])
+    given = linmax.instances(votes=[["a"], ["b"]], attributes=[{"x": 1.0}, {"y": 2.0}])
     scaled = Scaling("idf").apply(given)
     assert scaled.attribute_names == ("constant", "x", "y")
     assert scaled.vocabulary == {"constant": 0, "x": 1, "y": 2}
     assert scaled.constant == 0.0
     np.testing.assert_allclose(np.linalg.norm(scaled.csr.toarray(), axis=1), 1.0)
     assert linmax.run("perceptron", scaled, ["a", "b"]).mistakes[-1] <= 2
-    plain = linmax.experts(attributes=[[1.0, 2.0], [3.0, 5.0]])
+    plain = linmax.instances(attributes=[[1.0, 2.0], [3.0, 5.0]])
     assert Scaling("standard").apply(plain).constant == pytest.approx(math.sqrt(0.5))
 
 

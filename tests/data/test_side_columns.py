@@ -62,13 +62,13 @@ def test_copies_are_raters_by_hand(learner: str, by: list[str]) -> None:
     new, truth = problem(60, seed=1)
     unused = [name for name in ("subject", "level") if name not in by]
     ratings = by_hand(frame, by, met(frame, by))
-    trace = linmax.run(learner, linmax.experts(scores=ratings, classes=list("abc")), labels)
+    trace = linmax.run(learner, linmax.instances(scores=ratings, classes=list("abc")), labels)
     fusion = VoteFusion(learner, classes=list("abc"), by=by if len(by) > 1 else by[0]).fit(
         frame.drop(columns=unused), labels
     )
     report = fusion.report(new.drop(columns=unused), truth)
     assert report.online.mistakes == trace.mistakes[-1]
-    later = linmax.experts(scores=by_hand(new, by, met(frame, by)), classes=list("abc"))
+    later = linmax.instances(scores=by_hand(new, by, met(frame, by)), classes=list("abc"))
     expected = trace.model.predict(later)
     np.testing.assert_array_equal(fusion.predict(new.drop(columns=unused)), expected)
     assert report.test.accuracy["fusion"] == pytest.approx(np.mean(expected == truth))
@@ -79,7 +79,7 @@ def test_copies_are_raters_by_hand(learner: str, by: list[str]) -> None:
 def test_a_column_of_experts_is_the_same() -> None:
     frame, labels = problem()
     votes = frame[["v0", "v1", "v2", "v3"]]
-    instances = linmax.experts(votes=votes, by=frame["subject"], classes=list("abc"))
+    instances = linmax.instances(votes=votes, by=frame["subject"], classes=list("abc"))
     trace = linmax.run("AR-perceptron", instances, labels)
     fusion = VoteFusion("AR-perceptron", classes=list("abc"), by="subject").fit(frame.drop(columns="level"), labels)
     assert fusion.report().online.mistakes == trace.mistakes[-1]

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import average, combine, experts, paper_pool, parse, recycle, rule, rules, run, stack, vote, vr_combine
+import linmax
+from linmax import average, combine, parse, recycle, rule, rules, run, stack, vote, vr_combine
 from linmax.core.contract import Rule
 from linmax.engine.notation import as_learner, as_rule
-from linmax.engine.pools import PAPER_ALPHAS, PAPER_NORMS
 from linmax.jit.compiling import JIT
+from linmax.rules import paper_pool
+from linmax.rules.paper_pool import PAPER_ALPHAS, PAPER_NORMS
 from linmax.techniques.averaging import Averaged
 from linmax.techniques.recycling import Recycled
 
-TWO = experts(votes=[[0, 1], [1, 1]], classes=range(2))
+TWO = linmax.instances(votes=[[0, 1], [1, 1]], classes=range(2))
 
 BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: average("perceptron", "l3"), ValueError, "scale must be one of raw, max, l1, got 'l3'"),
@@ -71,8 +73,8 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: combine(["perceptron"], "wma", math.nan), ValueError, "beta must be finite, got nan"),
     (lambda: stack(["perceptron"], fusion="foo"), ValueError, "unknown learner 'foo'; known: adagrad, alma"),
     (lambda: stack(["perceptron"], fusion=7), TypeError, "learner must be a rule, .* got 7"),
-    (lambda: vr_combine("paper"), ValueError, "pool must be one of papers, votes, attributes, auto, got 'paper'"),
-    (lambda: vr_combine(["A-perceptron"]), ValueError, "pool must hold plain rules.*; got A-perceptron"),
+    (lambda: vr_combine("paper"), TypeError, "learners must be a list, got 'paper'"),
+    (lambda: vr_combine(["A-perceptron"]), ValueError, "rules must be plain rules.*; got A-perceptron"),
     (lambda: vr_combine(rules.perceptron()), TypeError, "learners must be a list, got <rule perceptron>"),
     (lambda: vr_combine(u=0), ValueError, "u must be >= 1, got 0"),
     (lambda: vr_combine(h=0), ValueError, "h must be >= 1, got 0"),
@@ -164,7 +166,7 @@ def test_own_rules_compose() -> None:
 
     rng = np.random.default_rng(1)
     votes = rng.integers(3, size=(40 if JIT else 10, 4))
-    instances, labels = experts(votes=votes, classes=range(3)), votes[:, 0]
+    instances, labels = linmax.instances(votes=votes, classes=range(3)), votes[:, 0]
     for make in (average, recycle, vote, lambda x: vote(average(recycle(x))), lambda x: combine([x, "winnow(1.1)"])):
         ours, theirs = run(make(additive_step), instances, labels), run(make("perceptron"), instances, labels)
         assert ours.predictions.tolist() == theirs.predictions.tolist()

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import linmax
 import linmax.engine.bench as bench_module
 import linmax.engine.engine as machine_module
 from compare import CASES, Case, Problem, problem, problems, random_votes
-from linmax import average, combine, experts, majority_problem, parse, recycle, run, vote, vr_combine
+from linmax import average, combine, parse, recycle, run, vote, vr_combine
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
 
 pytestmark = pytest.mark.portable
@@ -226,8 +228,8 @@ def test_arrays_may_be_written_over_between_runs(kind: str) -> None:
 
     def block(values: Any) -> Any:
         if kind == "sparse":
-            return experts(attributes=values, classes=range(3))
-        return experts(**{"attributes" if kind == "dense" else kind: values}, classes=range(3))
+            return linmax.instances(attributes=values, classes=range(3))
+        return linmax.instances(**{"attributes" if kind == "dense" else kind: values}, classes=range(3))
 
     learner = "VR(s=10)-perceptron"
     whole = run(learner, block(sparse.csr_array(rows) if kind == "sparse" else rows), labels)
@@ -254,14 +256,14 @@ ODD = ["VR-combine", "combine", LEARNERS[-1], LEARNERS[-2], LEARNERS[-3], "AR-al
 @compiled
 @pytest.mark.parametrize("learner", ODD)
 def test_no_trial_one_trial_and_one_class(learner: str) -> None:
-    three = experts(votes=[[0, 1, 2]], classes=range(3))
+    three = linmax.instances(votes=[[0, 1, 2]], classes=range(3))
     nothing = run(learner, three[:0], [])
     assert len(nothing) == 0
     assert nothing.model.run(three, [1]).predictions.tolist() == run(learner, three, [1]).predictions.tolist()
-    alone = run(learner, experts(votes=[["a", "a"]] * 4), ["a"] * 4)
+    alone = run(learner, linmax.instances(votes=[["a", "a"]] * 4), ["a"] * 4)
     assert alone.predictions.tolist() == ["a"] * 4
     assert alone.model.updates == 0
-    seen = run(learner, experts(votes=[["a", "b"]] * 4), ["a"] * 4, discover="labels")
+    seen = run(learner, linmax.instances(votes=[["a", "b"]] * 4), ["a"] * 4, discover="labels")
     assert seen.predictions.tolist() == [None, "a", "a", "a"]
     assert seen.model.updates == 0
 
@@ -322,7 +324,7 @@ def test_the_margin_is_that_of_the_weights(learner: str) -> None:
 
 @pytest.mark.small
 def test_margin_does_not_renumber_classes() -> None:
-    instances = experts(votes=[["a", "b"], ["b", "c"], ["c", "a"]], classes=["a", "b", "c"])
+    instances = linmax.instances(votes=[["a", "b"], ["b", "c"], ["c", "a"]], classes=["a", "b", "c"])
     machine = run("R-perceptron", instances[:1], ["b"], discover=True).model
     before = machine.classes
     machine.margin(instances, ["c", "a", "b"])
@@ -334,8 +336,8 @@ def test_a_weight_outside_the_range_of_floats_is_refused() -> None:
     data = majority_problem(trials=3000, noise=0.3, seed=1)
     learner = vote(recycle("winnow(4)", u=50), scale="raw")
     with pytest.raises(OverflowError, match="raw weights of R\\(u=50\\)-winnow\\(4\\).*scale='l2'"):
-        run(learner, experts(votes=data.votes), data.labels)
-    trace = run(vote(recycle("winnow(4)", u=50)), experts(votes=data.votes), data.labels)
+        run(learner, linmax.instances(votes=data.votes), data.labels)
+    trace = run(vote(recycle("winnow(4)", u=50)), linmax.instances(votes=data.votes), data.labels)
     assert np.isfinite(trace.model.weights.arrays.flat).all()
 
 
@@ -344,7 +346,7 @@ def test_a_weight_outside_the_range_of_floats_is_refused() -> None:
 def test_weights_that_grow_without_limit(learner: str) -> None:
     """Everything stays finite, and the vote still hears what it votes over."""
     data = majority_problem(trials=3000, noise=0.2, seed=2)
-    given = experts(votes=data.votes)
+    given = linmax.instances(votes=data.votes)
     trace = run(learner, given, data.labels)
     for name, array in trace.model.engine.arrays.items():
         if name not in ("state.memory", "state.scalars"):  # where nan and infinity have a meaning
@@ -360,7 +362,7 @@ def test_vr_combine_is_fast_enough_on_large_problems() -> None:
     votes = rng.integers(100, size=(40, 1000))
     labels = votes[:, 0].copy()
     votes[rng.random(votes.shape) < 0.9] = -1
-    instances = experts(votes=votes, classes=range(100), abstain=-1)
+    instances = linmax.instances(votes=votes, classes=range(100), abstain=-1)
     trace = run(vr_combine(s=10, u=2), instances, labels)
     assert len(trace) == 40
     assert trace.model.engine.memory == 100
@@ -388,6 +390,6 @@ def test_the_learner_is_described() -> None:
 def test_weights_that_leave_the_range_are_refused(kind: str) -> None:
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1e50]])
     given = sparse.csr_matrix(rows) if kind == "sparse" else rows
-    instances = experts(attributes=given, thresholds=False)
+    instances = linmax.instances(attributes=given, thresholds=False)
     with pytest.raises(OverflowError, match=r"left the range of floats at trial 2; scale the instances down"):
         run("perceptron(1e60)", instances, [0, 1, 0])

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from compare import ROUNDING, doubt
 from compare_techniques import slow_of
-from linmax import experts, run
-from linmax.data.experts import Experts
+from linmax import instances, run
+from linmax.data.instances import Instances
 from linmax.engine.engine import Engine, Settings
 from linmax.jit.compiling import JIT
 from linmax.models.model import Model
@@ -53,7 +53,7 @@ class Stream:
     def __init__(self, seed: int, voters: list[int], raters: list[int], columns: list[int], k: list[int], size: int):
         rng = np.random.default_rng(seed)
         self.k = k[-1]
-        self.phases: list[tuple[Experts, np.ndarray]] = []
+        self.phases: list[tuple[Instances, np.ndarray]] = []
         self.matrices: list[np.ndarray] = []  # coordinates in the order in which they appeared
         self.labels: list[int] = []
         places: list[tuple[Any, ...]] = []
@@ -68,8 +68,8 @@ class Stream:
             blocks = {name: block for name, block in [("votes", votes), ("attributes", dense)] if block.shape[1]}
             options: dict[str, Any] = {"abstain": -1, "classes": range(classes)}
             given = blocks | ({"scores": scores[:, :, :classes]} if r else {})
-            self.phases.append((experts(**given, **options), labels))
-            whole = experts(**blocks, **({"scores": scores} if r else {}), abstain=-1, classes=range(self.k))
+            self.phases.append((instances(**given, **options), labels))
+            whole = instances(**blocks, **({"scores": scores} if r else {}), abstain=-1, classes=range(self.k))
             names = [("voter", i) for i in range(v)] + [("rater", i) for i in range(r)]
             names += [("row", f, c) for f in range(m + 1) for c in range(self.k)]
             places += [name for name in names if name not in places]
@@ -87,10 +87,10 @@ def machine_for(learner: Any, stream: Stream) -> Model:
 
 def played(learner: Any, stream: Stream, piece: int = 10**9) -> tuple[Model, list[Any]]:
     machine, predictions = machine_for(learner, stream), []
-    for instances, labels in stream.phases:
+    for given, labels in stream.phases:
         for begin in range(0, len(labels), piece):
             part = slice(begin, begin + piece)
-            predictions += machine.run(instances[part], labels[part], grow=True).predictions.tolist()
+            predictions += machine.run(given[part], labels[part], grow=True).predictions.tolist()
     return machine, predictions
 
 
@@ -191,27 +191,27 @@ def test_attributes_that_keep_appearing() -> None:
     table = np.tril(rng.uniform(-1, 1, (60, 60)))
     labels = rng.integers(3, size=60)
     for learner in ("perceptron", "A-balanced-winnow(1.2)", "A-winnow(1.2)", "AR(s=10)-perceptron"):
-        whole = run(learner, experts(attributes=sparse.csr_array(table), classes=range(3)), labels)
-        first = experts(attributes=sparse.csr_array(table[:1, :1]), classes=range(3))
+        whole = run(learner, instances(attributes=sparse.csr_array(table), classes=range(3)), labels)
+        first = instances(attributes=sparse.csr_array(table[:1, :1]), classes=range(3))
         machine = run(learner, first, labels[:1]).model
         for t in range(1, 60):
-            one = experts(attributes=sparse.csr_array(table[t : t + 1, : t + 1]), classes=range(3))
+            one = instances(attributes=sparse.csr_array(table[t : t + 1, : t + 1]), classes=range(3))
             machine.run(one, labels[t : t + 1], grow=True)
         np.testing.assert_allclose(machine.weights.arrays.flat, whole.model.weights.arrays.flat, rtol=1e-9, atol=1e-12)
         np.testing.assert_array_equal(machine.weights.arrays.attributes.shape, (60, 3))
 
 
 def test_what_does_not_fit_changes_nothing() -> None:
-    machine = run("winnow(1.2)", experts(votes=[["a", "b"]]), ["a"]).model
+    machine = run("winnow(1.2)", instances(votes=[["a", "b"]]), ["a"]).model
     before = state_of(machine)
-    wide = experts(votes=[["a", "b", "c"]])
+    wide = instances(votes=[["a", "b", "c"]])
     with pytest.raises(ValueError, match="3 voters"):
         machine.run(wide, ["a"])
     with pytest.raises(ValueError, match="no thresholds"):
-        machine.run(experts(votes=[["a", "b", "c"]], thresholds=False), ["a"], grow=True)
+        machine.run(instances(votes=[["a", "b", "c"]], thresholds=False), ["a"], grow=True)
     with pytest.raises(ValueError, match="reach 3; pass scale"):
-        machine.run(experts(votes=[["a", "b"]], attributes=[[3.0]]), ["a"], grow=True)
+        machine.run(instances(votes=[["a", "b"]], attributes=[[3.0]]), ["a"], grow=True)
     assert machine.classes == ["a", "b"]
     assert_same_state(state_of(machine), before)
     assert machine.run(wide, ["c"], grow=True).predictions.tolist() == ["a"]
-    assert machine.predict(experts(votes=[["b"]])).tolist() == ["b"]  # who is missing abstains
+    assert machine.predict(instances(votes=[["b"]])).tolist() == ["b"]  # who is missing abstains

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import linmax
 from compare import CASES
-from linmax import experts, parse, rule, rules, run
+from linmax import parse, rule, rules, run
 from linmax.core.contract import Rule
 from linmax.jit.compiling import JIT
 
@@ -83,7 +84,7 @@ def test_ways_of_writing(text: str, printed: str) -> None:
             "unknown learner 'percepton'; did you mean 'perceptron'.* known: adagrad, alma, arow, balanced-winnow",
         ),
         ("Balancd(1.3)", ValueError, "unknown learner 'Balancd'; did you mean 'balanced'"),
-        ("Winnow2(2)", ValueError, r"did you mean winnow\(2, threshold=n\) in linmax.LinearThreshold"),
+        ("Winnow2(2)", ValueError, r"did you mean winnow\(2, threshold=n\) in linmax.theory.LinearThreshold"),
         ("SVM", ValueError, "unknown learner 'SVM'; did you mean pa-i"),
         ("weighted majority(1.1)", ValueError, r"did you mean wma\(1.1\), or combine\(..., how=wma\)"),
         ("winnow(1.1, beta=1)", TypeError, "alpha"),
@@ -116,7 +117,7 @@ def test_text_is_text() -> None:
 @pytest.mark.small
 def test_text_and_rule_are_the_same_learner() -> None:
     rng = np.random.default_rng(0)
-    instances = experts(votes=rng.integers(3, size=(30, 4)))
+    instances = linmax.instances(votes=rng.integers(3, size=(30, 4)))
     labels = rng.integers(3, size=30)
     for described in (rules.winnow(1.5), rules.alma(3, alpha=0.9)):
         first, second = run(described, instances, labels), run(str(described), instances, labels)

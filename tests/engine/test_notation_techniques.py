@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import average, combine, experts, parse, recycle, run, stack, vote, vr_combine
+import linmax
+from linmax import average, combine, parse, recycle, run, stack, vote, vr_combine
 from linmax.jit.compiling import JIT
 
 DESCRIBED: list[tuple[Any, str]] = [
@@ -60,7 +61,10 @@ def test_what_prints_parses_back(learner: Any, text: str) -> None:
 def test_and_does_the_same(learner: Any, text: str) -> None:
     rng = np.random.default_rng(1)
     votes = rng.integers(3, size=(40 if JIT else 8, 4))
-    instances, labels = experts(votes=votes, classes=range(3)), np.where(rng.random(len(votes)) < 0.8, votes[:, 0], 1)
+    instances, labels = (
+        linmax.instances(votes=votes, classes=range(3)),
+        np.where(rng.random(len(votes)) < 0.8, votes[:, 0], 1),
+    )
     ours, theirs = run(learner, instances, labels), run(text, instances, labels)
     assert ours.predictions.tolist() == theirs.predictions.tolist()
     assert ours.model.updates == theirs.model.updates
@@ -160,7 +164,7 @@ def test_what_cannot_be_read(text: str, kind: type[Exception], message: str) -> 
     with pytest.raises(kind, match=message):
         parse(text)
     with pytest.raises(kind, match=message):
-        run(text, experts(votes=[[0, 1]], classes=range(2)), [0])
+        run(text, linmax.instances(votes=[[0, 1]], classes=range(2)), [0])
 
 
 @pytest.mark.small

@@ -110,6 +110,6 @@ def test_the_faces_agree() -> None:
     learner = Learner(classes=["x", "y", "z"])
     predicted = [learner.learn(x, label=y) for x, y in zip(rows, labels, strict=True)]
     table = np.array([list(x.values()) for x in rows])
-    trace = linmax.run("auto", linmax.experts(attributes=table, classes=["x", "y", "z"]), labels)
+    trace = linmax.run("auto", linmax.instances(attributes=table, classes=["x", "y", "z"]), labels)
     assert predicted == trace.predictions.tolist()
     assert learner.mistakes == trace.mistakes[-1]

@@ -81,17 +81,17 @@ class TestPlay:
         ],
     )
     def test_each_result_is_that_of_the_learner_alone(self, played, place, name):
-        problem = linmax.majority_problem(noise=0.05, trials=300, seed=7)
-        trace = linmax.run(name, linmax.experts(votes=problem.votes), problem.labels)
+        problem = linmax.datasets.majority_problem(noise=0.05, trials=300, seed=7)
+        trace = linmax.run(name, linmax.instances(votes=problem.votes), problem.labels)
         result = played[place][name]
         assert result.mistakes == trace.mistakes[-1]
         np.testing.assert_allclose(result.weights, trace.model.weights.arrays.flat, rtol=1e-12, atol=1e-12)
-        fresh = linmax.majority_problem(noise=0.05, trials=2000, seed=8)
-        wrong = trace.model.predict(linmax.experts(votes=fresh.votes)) != fresh.labels
+        fresh = linmax.datasets.majority_problem(noise=0.05, trials=2000, seed=8)
+        wrong = trace.model.predict(linmax.instances(votes=fresh.votes)) != fresh.labels
         assert majority.last_errors(0.05, 2000, 8, result.weights[np.newaxis]) == pytest.approx([wrong.mean()])
 
     def test_target_errs_by_the_noise_alone_and_ties_go_to_the_smallest_class(self):
-        problem = linmax.majority_problem(noise=0.2, trials=5000, seed=3)
+        problem = linmax.datasets.majority_problem(noise=0.2, trials=5000, seed=3)
         errors = majority.last_errors(0.2, 5000, 3, np.array([problem.target, np.zeros(25)]))
         assert errors == pytest.approx([np.mean(problem.labels != problem.clean), np.mean(problem.labels != 0)])
 
@@ -167,7 +167,7 @@ class TestFigures:
         attributes, classes = forest[:, :-1].astype(float), (forest[:, -1] == 1).astype(int)
         drawn = np.random.default_rng(4).permutation(900)[:150]
         scaled = ((attributes - attributes.min(axis=0)) / np.ptp(attributes, axis=0))[drawn]
-        learner = linmax.LinearThreshold("balanced-winnow(1.2)", labels=(0, 1), constant=True)
+        learner = linmax.theory.LinearThreshold("balanced-winnow(1.2)", labels=(0, 1), constant=True)
         learner.run(scaled[:50], classes[drawn[:50]])
         right = np.mean(learner.predict(scaled[50:]) == classes[drawn[50:]])
         result = forest_cover.figure4(4, trials=50, test=100)
@@ -183,8 +183,8 @@ class TestFigures:
 def test_race_does_not_depend_on_its_frames():
     (once,) = race(["perceptron", "auto"], trials=300)
     *_, last = race(["perceptron", "auto"], trials=300, frames=7)
-    problem = linmax.majority_problem(noise=0.05, trials=300, seed=0)
-    alone = linmax.run("perceptron", linmax.experts(votes=problem.votes), problem.labels)
+    problem = linmax.datasets.majority_problem(noise=0.05, trials=300, seed=0)
+    alone = linmax.run("perceptron", linmax.instances(votes=problem.votes), problem.labels)
     assert once["perceptron"].sum() == alone.mistakes[-1]
     for name, wrong in once.items():
         np.testing.assert_array_equal(wrong, last[name])

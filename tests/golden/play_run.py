@@ -37,27 +37,27 @@ def result_of(trace: Any, instances: Any, labels: Any) -> dict[str, Any]:
 
 def votes_given() -> tuple[Any, list[str]]:
     given = streams.votes()
-    return linmax.experts(votes=given.votes), given.labels
+    return linmax.instances(votes=given.votes), given.labels
 
 
 def scores_given() -> tuple[Any, list[str]]:
     table, labels = streams.scores()
-    return linmax.experts(scores=table, classes=streams.CLASSES), labels
+    return linmax.instances(scores=table, classes=streams.CLASSES), labels
 
 
 def dense_given() -> tuple[Any, list[str]]:
     table, labels = streams.dense()
-    return linmax.experts(attributes=table), labels
+    return linmax.instances(attributes=table), labels
 
 
 def positive_given() -> tuple[Any, list[str]]:
     table, labels = streams.dense()
-    return linmax.experts(attributes=0.5 + 0.5 * table), labels
+    return linmax.instances(attributes=0.5 + 0.5 * table), labels
 
 
 def sparse_given() -> tuple[Any, list[str]]:
     rows, labels = streams.counts()
-    return linmax.experts(attributes=streams.csr(rows)), labels
+    return linmax.instances(attributes=streams.csr(rows)), labels
 
 
 def mixed_given() -> tuple[Any, list[str]]:
@@ -67,7 +67,7 @@ def mixed_given() -> tuple[Any, list[str]]:
         [0.5 * a + 0.5 * (label == name) for a, name in zip(row, streams.CLASSES, strict=False)]
         for row, label in zip(streams.chance(11, streams.TRIALS, 3).tolist(), given.labels, strict=True)
     ]
-    return linmax.experts(
+    return linmax.instances(
         votes=given.votes, scores=table[:, :2], attributes=attributes, classes=streams.CLASSES
     ), given.labels
 

@@ -321,7 +321,7 @@ def test_a_header_within_the_data_is_no_row(newline, quote, tmp_path):
     joined.write_text("".join([header, header, *rows[:150], header, header, *rows[150:], header]), newline="")
     models = []
     for path in (whole, joined):
-        model = linmax.streams.StreamModel("perceptron")
+        model = linmax.StreamModel("perceptron")
         batches = linmax.stream(path, model=model)
         for batch in batches:
             model.learn(batch)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from linmax.streams import StreamModel, stream
 from scipy import sparse
 
 import linmax
+from linmax import StreamModel, stream
 from linmax.cli import main
 
 VW = ["a |t x y |b u:2", "b |t x |b v w", "a |t y |b u |c z"]
@@ -176,7 +176,7 @@ def test_every_face_gives_the_same_figures(learner: str, asked: list[str]) -> No
     assert said == predicted
     for x in (table, sparse.csr_array(table), pd.DataFrame(table, columns=["0", "1", "2"])):
         wide = linmax.features.pairs(x, asked)
-        trace = linmax.run(learner, linmax.experts(attributes=wide), labels, discover=True)
+        trace = linmax.run(learner, linmax.instances(attributes=wide), labels, discover=True)
         assert trace.mistakes[-1] in (one.mistakes - 1, one.mistakes)  # the first label is no mistake in `run`
         estimator = linmax.LinearMaxClassifier(learner).partial_fit(wide, labels, ["a", "b"])
         assert (estimator.predict(wide) == labels).mean() > 0.85

@@ -181,7 +181,7 @@ def learns(learner):
         learner.learn(votes=vote, label=label)
     assert learner._path is not None
 
-found = [told(linmax.run, own, linmax.experts(votes=votes), labels)]
+found = [told(linmax.run, own, linmax.instances(votes=votes), labels)]
 for learner in (linmax.Learner(own), linmax.Learner(linmax.recycle(own))):
     found.append([told(learns, learner), learner._path.__class__.__name__])
 print(json.dumps(found))

@@ -41,12 +41,13 @@ print(json.dumps({"hits": hits, "misses": misses}))
 TRACES = """
 import json
 import numpy as np
-from linmax import LinearThreshold, experts, rules, run
+from linmax.theory import LinearThreshold
+from linmax import instances, rules, run
 
 rng = np.random.default_rng(4)
 size = 40
 votes, labels = rng.integers(-1, 3, (size, 3)), rng.integers(3, size=size)
-instances = experts(
+instances = instances(
     votes=votes, scores=rng.random((size, 2, 3)), attributes=rng.uniform(-1, 1, (size, 2)), abstain=-1,
     classes=range(3), negated=True, split="all",
 )
@@ -172,7 +173,8 @@ def test_addresses() -> None:
 LINKED = """
 import json
 import numpy as np
-from linmax import experts, majority_problem, rule, run
+from linmax import instances, rule, run
+from linmax.datasets import majority_problem
 from linmax.rules.perceptron import step
 
 @rule
@@ -180,7 +182,7 @@ def same(weights, memory, scalars, index, z, margin, params):
     return step(weights, memory, scalars, index, z, margin, np.array([1.0, 0.0]))
 
 data = majority_problem(trials=300, seed=1)
-mistakes = [int(run(learner, experts(votes=data.votes), data.labels).mistakes[-1]) for learner in (same, "perceptron")]
+mistakes = [int(run(learner, instances(votes=data.votes), data.labels).mistakes[-1]) for learner in (same, "perceptron")]
 print(json.dumps([mistakes, sum(step.compiled.stats.cache_hits.values())]))
 """
 
@@ -213,7 +215,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    trace = linmax.run("perceptron", linmax.experts(votes=[["a", "b"], ["b", "b"]]), ["a", "b"])
+    trace = linmax.run("perceptron", linmax.instances(votes=[["a", "b"], ["b", "b"]]), ["a", "b"])
 print(json.dumps([trace.predictions.tolist(), [str(warning.message) for warning in told]]))
 """
 

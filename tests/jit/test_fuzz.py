@@ -21,8 +21,9 @@ import pytest
 from scipy import sparse
 
 import linmax
-from linmax import Learner, LinearThreshold, VoteFusion, experts, run, stream
-from linmax.data.experts import Experts
+from linmax import Learner, VoteFusion, run, stream
+from linmax.data.instances import Instances
+from linmax.theory import LinearThreshold
 
 pytestmark = pytest.mark.fuzz
 
@@ -237,7 +238,7 @@ def test_runs_in_pieces(rng: np.random.Generator, number: int, folder: Path) -> 
     size = int(rng.choice([1, 2, 15, 16, 17, 60, 130]))
     blocks, labels, k = arrays(rng, size, text)
     options: dict[str, Any] = {"classes": range(k), "abstain": -1, "thresholds": bool(rng.integers(2))}
-    instances: Experts = experts(**blocks, **options, negated=bool(rng.integers(4) == 0))
+    instances: Instances = linmax.instances(**blocks, **options, negated=bool(rng.integers(4) == 0))
     whole = run(text, instances, labels)
     ends = cut_up(rng, size)
     pieces = run(text, instances[: ends[1]], labels[: ends[1]])
@@ -252,7 +253,7 @@ def test_runs_in_pieces(rng: np.random.Generator, number: int, folder: Path) -> 
 def test_a_stream(rng: np.random.Generator, number: int, folder: Path) -> None:
     """The stream model: lines of any length in batches of any size; saved and loaded it goes on with the same bits."""
     text = OF_ATTRIBUTES[number % len(OF_ATTRIBUTES)]
-    model = linmax.streams.StreamModel(
+    model = linmax.StreamModel(
         text, scale=str(rng.choice(["max", "auto", "none"])), hash_bits=None if rng.integers(2) else 4
     )
     source = Source(rng, ("attributes",), 1.0, least_of(text))
@@ -270,7 +271,7 @@ def test_a_stream(rng: np.random.Generator, number: int, folder: Path) -> None:
             model.learn(batch)
         if rng.integers(4) == 0:
             model.save(folder / "model.linmax")
-            twin = linmax.streams.StreamModel.load(folder / "model.linmax")
+            twin = linmax.StreamModel.load(folder / "model.linmax")
             break
     if twin is not None:
         rest = lines[len(lines) // 2 :]

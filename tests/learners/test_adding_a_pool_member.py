@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from linmax import Learner, experts, merge, run
+import linmax
+from linmax import Learner, merge, run
 from linmax.learners.attributes.member import Group, Task
 from linmax.learners.attributes.pool import REGISTRY
 from linmax.learners.base import Field
@@ -36,7 +37,7 @@ def test_it_is_fused_saved_merged_and_shown(monkeypatch: pytest.MonkeyPatch) -> 
     random = np.random.default_rng(0)
     rows = random.normal(size=(60, 3)) + 0.01
     labels = (rows[:, COLUMN] > 0.0).astype(int)
-    instances = experts(attributes=rows, classes=[0, 1])
+    instances = linmax.instances(attributes=rows, classes=[0, 1])
     model = run("auto", instances, labels).model
     assert model.pool.members()[-1].name == "majority by sign"
     assert model.pool.groups["majority"].counts.sum() == 60.0
@@ -48,5 +49,5 @@ def test_it_is_fused_saved_merged_and_shown(monkeypatch: pytest.MonkeyPatch) -> 
         learners[t % 2].learn(dict(zip("abc", row.tolist(), strict=True)), label="ny"[labels[t]])
     together = merge(learners)
     assert together.trials == 60
-    hybrid = experts(attributes=rows, votes=labels.reshape(-1, 1), classes=[0, 1])
+    hybrid = linmax.instances(attributes=rows, votes=labels.reshape(-1, 1), classes=[0, 1])
     assert len(run("auto", hybrid, labels)) == 60

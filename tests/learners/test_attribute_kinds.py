@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 from scipy import sparse
 
 import linmax
-from linmax import Learner, experts, run
+from linmax import Learner, StreamModel, instances, run
 from linmax.data.arrays import cut, no_trials
 from linmax.jit.compiling import JIT
 from linmax.learners.attributes.pool import RunningPool
@@ -47,7 +46,7 @@ def decided(model: Any) -> str:
 @pytest.mark.small
 def test_what_it_is_does_not_hang_on_the_array() -> None:
     for (rows, labels), kind in ((numbers(), "numbers"), (words(), "words")):
-        dense, thin = (run("auto", experts(attributes=x), labels) for x in (rows, sparse.csr_array(rows)))
+        dense, thin = (run("auto", instances(attributes=x), labels) for x in (rows, sparse.csr_array(rows)))
         assert dense.predictions.tolist() == thin.predictions.tolist()
         assert decided(dense.model.pool) == decided(thin.model.pool) == kind
 
@@ -98,9 +97,9 @@ def test_what_was_decided_early_is_forgotten() -> None:
     young[:6] = np.eye(4)[np.arange(6) % 4] * rows[:6]
     table = np.vstack([young[:6], rows])
     taught = np.concatenate([labels[:6], labels])
-    known = run("auto(dense)", experts(attributes=table), taught).model
-    found = run("auto", experts(attributes=table), taught).model
-    assert np.array_equal(known.scores(experts(attributes=rows)), found.scores(experts(attributes=rows)))
+    known = run("auto(dense)", instances(attributes=table), taught).model
+    found = run("auto", instances(attributes=table), taught).model
+    assert np.array_equal(known.scores(instances(attributes=rows)), found.scores(instances(attributes=rows)))
     assert found.pool.decided()["decided by"] == "the data"
     assert known.pool.decided()["decided by"] == "the learner"
 
@@ -138,7 +137,7 @@ def tables(folder: Path, rows: np.ndarray, labels: np.ndarray) -> dict[str, Any]
 @pytest.mark.parametrize("made", [numbers, words], ids=["numbers", "words"])
 def test_the_same_figures_from_every_format_and_face(made: Any, tmp_path: Path) -> None:
     rows, labels = made()
-    whole = run("auto", experts(attributes=rows, classes=[0, 1]), labels, discover=True)
+    whole = run("auto", instances(attributes=rows, classes=[0, 1]), labels, discover=True)
     found = {"array": int(whole.mistakes[-1])}
     for name, path in files(tmp_path, rows, labels).items():
         model = StreamModel("auto")
@@ -200,4 +199,4 @@ def test_overruled_by_text() -> None:
         with pytest.raises(ValueError, match="kind must be dense or sparse, got 'thick'; leave it out"):
             linmax.parse(text)
     with pytest.raises(ValueError, match="bins must be a whole number from 2 to 63, got 1; try 16"):
-        linmax.binned_pairs(1)
+        linmax.learners.binned_pairs(1)

@@ -153,9 +153,9 @@ def test_repeated_rows_do_no_harm() -> None:
     rows, labels = noisy(1500, 0)
     far, truth = noisy(4000, 1)
     order = np.random.default_rng(2).permutation(np.tile(np.arange(len(rows)), 4))
-    once = linmax.run("auto", linmax.experts(attributes=rows), labels).model
-    often = linmax.run("auto", linmax.experts(attributes=rows[order]), labels[order]).model
-    errors = [float(np.mean(model.predict(linmax.experts(attributes=far)) != truth)) for model in (once, often)]
+    once = linmax.run("auto", linmax.instances(attributes=rows), labels).model
+    often = linmax.run("auto", linmax.instances(attributes=rows[order]), labels[order]).model
+    errors = [float(np.mean(model.predict(linmax.instances(attributes=far)) != truth)) for model in (once, often)]
     assert errors[1] < 1.05 * errors[0]
     assert often.pool.fusion.repeats == 3 * len(rows)
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 from scipy import sparse
 
 import linmax
-from linmax import experts, run
+from linmax import StreamModel, run
 from linmax.jit.compiling import JIT
-from linmax.models.river import LinearMaxClassifier as RiverClassifier
 from linmax.models.sklearn import LinearMaxClassifier
+from linmax.river import LinearMaxClassifier as RiverClassifier
 
 TRIALS = 400 if JIT else 40
 K = 3
@@ -46,7 +45,7 @@ def rows_of(table: Any, labels: np.ndarray) -> list[tuple[dict[str, float], str]
 def test_those_of_naive_bayes_give_its_scores(dense: bool) -> None:
     table, labels = texts()
     rows = table.toarray()
-    instances = experts(attributes=rows if dense else table, classes=range(K))
+    instances = linmax.instances(attributes=rows if dense else table, classes=range(K))
     model = run("naive-bayes(0.3)", instances, labels).model
     arrays = model.weights.arrays
     assert not arrays.thresholds.any()
@@ -58,21 +57,21 @@ def test_those_of_naive_bayes_give_its_scores(dense: bool) -> None:
 def test_the_linear_form_mostly_decides_as_the_pool_does(learner: str) -> None:
     table, labels = texts()
     words = learner.replace("attributes", "attributes(sparse)").replace("auto", "auto(sparse)")
-    model = run(words, experts(attributes=table, classes=range(K)), labels).model
+    model = run(words, linmax.instances(attributes=table, classes=range(K)), labels).model
     x = np.log1p(table.toarray())
     x /= np.linalg.norm(np.hstack([x, np.full((TRIALS, 1), np.log(2.0))]), axis=1, keepdims=True)
     arrays = model.weights.arrays
     np.testing.assert_allclose(arrays.attributes.sum(axis=1), 0.0, atol=1e-5)
     linear = (x @ arrays.attributes + arrays.thresholds).argmax(axis=1)
-    assert np.mean(linear == model.predict(experts(attributes=table, classes=range(K)))) > 0.9
+    assert np.mean(linear == model.predict(linmax.instances(attributes=table, classes=range(K)))) > 0.9
 
     points_, labels = points()
-    model = run(learner, experts(attributes=points_, classes=range(K)), labels).model
+    model = run(learner, linmax.instances(attributes=points_, classes=range(K)), labels).model
     arrays = model.weights.arrays
     linear = (((points_ - points_.mean(axis=0)) / points_.std(axis=0)) @ arrays.attributes + arrays.thresholds).argmax(
         1
     )
-    assert np.mean(linear == model.predict(experts(attributes=points_, classes=range(K)))) > 0.9
+    assert np.mean(linear == model.predict(linmax.instances(attributes=points_, classes=range(K)))) > 0.9
 
 
 def for_its_class(weights: Any, classes: str = "abc") -> float:
@@ -126,7 +125,7 @@ def test_votes_beside_attributes() -> None:
     random = np.random.default_rng(1)
     chances = np.array([0.95, 0.3, 0.3])
     votes = np.where(random.random((TRIALS, 3)) < chances, labels[:, None], random.integers(0, K, (TRIALS, 3)))
-    model = run("auto", experts(votes=votes, attributes=table, classes=range(K)), labels).model
+    model = run("auto", linmax.instances(votes=votes, attributes=table, classes=range(K)), labels).model
     weights = model.weights
     assert weights.arrays.voters.argmax() == 0
     assert weights.arrays.attributes.shape == (30, K)
@@ -138,7 +137,7 @@ def test_votes_beside_attributes() -> None:
 @pytest.mark.small
 def test_what_has_none() -> None:
     values, labels = points()
-    instances = experts(attributes=values, classes=range(K))
+    instances = linmax.instances(attributes=values, classes=range(K))
     with pytest.raises(ValueError, match="looks at labels only, and has no weights"):
         _ = run("recent-label(0.8)", instances, labels).model.weights
     with pytest.raises(ValueError, match="not a single weight vector"):

@@ -9,9 +9,12 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from linmax import combine, experts, majority_problem, parse, robust_softmax, run, softmax, stack
+import linmax
+from linmax import combine, parse, run, stack
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
-from linmax.learners import softmax as module
+from linmax.learners import robust_softmax, softmax
+from linmax.learners import second_order as module
 from reference_learners import ReferenceSoftmax, shares
 
 TRIALS = 60 if JIT else 24
@@ -27,10 +30,10 @@ def problems() -> dict[str, tuple[Any, np.ndarray]]:
     wide = sparse.random_array((TRIALS, 4), density=0.4, rng=random, format="csr")
     options: dict[str, Any] = {"classes": range(3), "abstain": -1}
     return {
-        "votes": (experts(votes=votes, **options), data.labels),
-        "scores": (experts(scores=scores, classes=range(3), thresholds=False), data.labels),
-        "dense": (experts(attributes=dense, classes=range(3)), data.labels),
-        "all": (experts(votes=votes, scores=scores, attributes=wide, split="all", **options), data.labels),
+        "votes": (linmax.instances(votes=votes, **options), data.labels),
+        "scores": (linmax.instances(scores=scores, classes=range(3), thresholds=False), data.labels),
+        "dense": (linmax.instances(attributes=dense, classes=range(3)), data.labels),
+        "all": (linmax.instances(votes=votes, scores=scores, attributes=wide, split="all", **options), data.labels),
     }
 
 
@@ -62,7 +65,7 @@ def test_every_trial_agrees_with_the_formulas(text: str, kind: str) -> None:
 def test_a_refit_reaches_the_maximum() -> None:
     """The search stops when a step gains less than .02; nothing better than that plus a little is to be found."""
     data = majority_problem(n=6, r=3, k=4, trials=333, noise=0.3, seed=3)
-    instances = experts(votes=data.votes, classes=range(4))
+    instances = linmax.instances(votes=data.votes, classes=range(4))
     machine = run("robust-softmax(0.1)", instances, data.labels).model
     slow = ReferenceSoftmax(10, 0.1, True)
     slow.seen = [(instances.matrix(t), int(data.labels[t])) for t in range(333)]
@@ -105,7 +108,7 @@ def test_old_trials_are_folded_not_forgotten() -> None:
     """Half of the store is replaced by a parabola: the fit stays close to the one on all trials."""
     size = module.STORE + 2000
     data = majority_problem(n=6, r=3, k=3, trials=size, noise=0.2, seed=4)
-    instances = experts(votes=data.votes, classes=range(3))
+    instances = linmax.instances(votes=data.votes, classes=range(3))
     machine = run("softmax(0.1)", instances, data.labels).model
     running = machine.engine.top.running
     assert running.sizes[module.COUNT] == module.STORE // 2 + 2000
@@ -132,7 +135,7 @@ def test_many_coordinates_have_a_diagonal() -> None:
     size = 30 if JIT else 4
     table = random.normal(size=(size, module.FULL // 2))
     labels = random.integers(0, 3, size)
-    machine = run("softmax(2)", experts(attributes=table, classes=range(3)), labels).model
+    machine = run("softmax(2)", linmax.instances(attributes=table, classes=range(3)), labels).model
     assert not machine.engine.top.running.full
     weights, curvature = np.zeros((module.FULL // 2 + 1, 3)), np.full((module.FULL // 2 + 1, 3), 2.0)
     for row, label in zip(np.hstack([np.ones((size, 1)), table]), labels, strict=True):
@@ -152,8 +155,8 @@ def test_growth_is_as_if_all_had_always_been_there(text: str) -> None:
     late = random.integers(0, 3, (TRIALS, 2))
     late[:half] = -1
     votes = np.hstack([PROBLEMS["votes"][0].votes, late])
-    whole = experts(votes=votes, classes=range(3), abstain=-1)
-    early = experts(votes=votes[:half, :-2], classes=range(3), abstain=-1)
+    whole = linmax.instances(votes=votes, classes=range(3), abstain=-1)
+    early = linmax.instances(votes=votes[:half, :-2], classes=range(3), abstain=-1)
     grown = run(text, early, labels[:half]).model
     grown.run(whole[half:], labels[half:], grow=True)
     np.testing.assert_allclose(
@@ -164,7 +167,7 @@ def test_growth_is_as_if_all_had_always_been_there(text: str) -> None:
 @pytest.mark.small
 @BOTH
 def test_a_class_is_unknown_before_its_first_label(text: str) -> None:
-    instances = experts(votes=[["b"], ["b"], ["c"], ["c"], ["b"]], classes=["a", "b", "c"])
+    instances = linmax.instances(votes=[["b"], ["b"], ["c"], ["c"], ["b"]], classes=["a", "b", "c"])
     trace = run(text, instances, ["a", "b", "c", "c", "b"], discover="labels")
     assert trace.predictions.tolist()[:3] == [None, "a", trace.predictions[2]]
     assert trace.predictions[2] in ("a", "b")
@@ -176,9 +179,9 @@ def test_a_class_is_unknown_before_its_first_label(text: str) -> None:
 def test_the_majority_problem(noise: float, most: int, error: float) -> None:
     """Mesterharm and Hsu print 34 mistakes without noise, for VR-Combine; the noise floor is .2."""
     data, test = majority_problem(noise=noise, seed=1), majority_problem(noise=noise, trials=20000, seed=2)
-    trace = run("robust-softmax(0.1)", experts(votes=data.votes), data.labels)
+    trace = run("robust-softmax(0.1)", linmax.instances(votes=data.votes), data.labels)
     assert trace.mistakes[-1] <= most
-    assert np.mean(trace.model.predict(experts(votes=test.votes)) != test.labels) <= error + 0.005
+    assert np.mean(trace.model.predict(linmax.instances(votes=test.votes)) != test.labels) <= error + 0.005
 
 
 @pytest.mark.small
@@ -203,7 +206,7 @@ def test_text_and_what_is_refused() -> None:
         run("A-softmax(0.1)", PROBLEMS["votes"][0], PROBLEMS["votes"][1])
     with pytest.raises(ValueError, match=r"vote\(\) needs hypotheses that are weights"):
         run("V-softmax(0.1)", PROBLEMS["votes"][0], PROBLEMS["votes"][1])
-    huge = experts(attributes=np.full((10, 1), 1e200), classes=range(2))
+    huge = linmax.instances(attributes=np.full((10, 1), 1e200), classes=range(2))
     with pytest.raises(ValueError, match="scale the instances down"):
         run("softmax(0.1)", huge, [0, 1] * 5)
 
@@ -218,7 +221,7 @@ def test_rows_of_very_different_sizes(text: str, by_class: bool) -> None:
     labels = table[:, :3].argmax(axis=1)  # which no size changes
     table[random.random(109) < 0.3] *= 1e10
     order = np.argsort(labels, kind="stable") if by_class else np.arange(109)
-    trace = run(text, experts(attributes=table[order], classes=range(3)), labels[order])
+    trace = run(text, linmax.instances(attributes=table[order], classes=range(3)), labels[order])
     assert np.isfinite(trace.model.weights.arrays.flat).all()
     running = trace.model.engine.top.running
     guess = float(running.guess[0])

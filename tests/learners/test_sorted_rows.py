@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel, stream
 
 import linmax
+from linmax import StreamModel, stream
 from linmax.data.arrays import no_trials
 from linmax.learners.attributes import warm_up as at_large
 
@@ -23,13 +23,13 @@ SHUFFLED = np.random.default_rng(0).permutation(1200)
 
 
 def error(model: object, table: np.ndarray = ROWS) -> float:
-    return float(np.mean(model.predict(linmax.experts(attributes=table[TEST])) != LABELS[TEST]))  # type: ignore[attr-defined]
+    return float(np.mean(model.predict(linmax.instances(attributes=table[TEST])) != LABELS[TEST]))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("learner", ["auto", "binned-pairs(8)"])
 def test_a_sorted_table(learner: str) -> None:
-    shuffled = linmax.run(learner, linmax.experts(attributes=ROWS[SHUFFLED]), LABELS[SHUFFLED]).model
-    ordered = linmax.run(learner, linmax.experts(attributes=ROWS[SORTED]), LABELS[SORTED]).model
+    shuffled = linmax.run(learner, linmax.instances(attributes=ROWS[SHUFFLED]), LABELS[SHUFFLED]).model
+    ordered = linmax.run(learner, linmax.instances(attributes=ROWS[SORTED]), LABELS[SORTED]).model
     assert error(ordered) < 1.5 * error(shuffled) + 0.005 < 0.3  # of 600 rows
 
 
@@ -79,14 +79,14 @@ def test_cuts_faces_and_files_change_nothing(parts: int, tmp_path: Path) -> None
 
 def test_the_sample_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(at_large, "SORTED_NUMBERS", 900)
-    model = linmax.run("auto", linmax.experts(attributes=ROWS[SORTED]), LABELS[SORTED]).model
+    model = linmax.run("auto", linmax.instances(attributes=ROWS[SORTED]), LABELS[SORTED]).model
     assert len(model.pool.at_large.rows) <= 300
     assert model.pool.at_large.numbers <= 900
     assert error(model) < 0.3
 
 
 def test_labels_that_change_keep_the_small_sample() -> None:
-    model = linmax.run("auto", linmax.experts(attributes=ROWS[TRAIN]), LABELS[TRAIN]).model
+    model = linmax.run("auto", linmax.instances(attributes=ROWS[TRAIN]), LABELS[TRAIN]).model
     assert len(model.pool.at_large.rows) <= at_large.SAMPLE_ROWS
 
 

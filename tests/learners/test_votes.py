@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import Learner, VoteFusion, experts, majority_problem, merge, run
-from linmax.data.normalization import log_shares
+import linmax
+from linmax import Learner, VoteFusion, merge, run
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
 from linmax.learners.votes import jury
 from linmax.learners.votes import pool as mixture
+from linmax.normalization import log_shares
 from reference_learners import ReferenceVotes
 
 TRIALS = 80 if JIT else 24
@@ -31,7 +33,7 @@ def trials(seed: int, voters: int, raters: int, silent: float = 0.2) -> tuple[np
 def instances_of(votes: np.ndarray, scores: np.ndarray, thresholds: bool = True) -> Any:
     blocks: dict[str, Any] = {"votes": votes, "abstain": -1} if votes.shape[1] else {}
     blocks |= {"scores": scores} if scores.shape[1] else {}
-    return experts(**blocks, classes=range(K), thresholds=thresholds)
+    return linmax.instances(**blocks, classes=range(K), thresholds=thresholds)
 
 
 def nasty() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -191,7 +193,9 @@ def test_voters_raters_and_classes_may_come_late(full: bool, monkeypatch: pytest
     votes[:half, 4], scores[:half, 1] = -1, 0.0
     instances = instances_of(votes, scores)
     whole = run("votes", instances, labels, discover=True)
-    early = experts(votes=votes[:half, :4], scores=scores[:half, :1, : K - 1], abstain=-1, classes=range(K - 1))
+    early = linmax.instances(
+        votes=votes[:half, :4], scores=scores[:half, :1, : K - 1], abstain=-1, classes=range(K - 1)
+    )
     begun = run("votes", early, labels[:half], discover=True).model
     judged = begun.predict(early[:5])
     assert judged.shape == (5,)
@@ -262,7 +266,7 @@ def test_more_coordinates_than_are_factorised_at_every_trial() -> None:
     good = np.linspace(0.3, 0.8, 140)
     votes = np.where(random.random((800, 140)) < good, labels[:, None], random.integers(0, K, (800, 140)))
     votes = np.where(random.random(votes.shape) < 0.9, -1, votes)
-    trace = run("votes", experts(votes=votes, abstain=-1, classes=range(K)), labels)
+    trace = run("votes", linmax.instances(votes=votes, abstain=-1, classes=range(K)), labels)
     pool = trace.model.engine.top.running
     assert pool.counts[mixture.AGE] == 800
     assert pool.weights.shape[1] > 2 * 64
@@ -280,7 +284,7 @@ def test_workers_who_speak_rarely_are_as_good_as_plurality() -> None:
         who = random.choice(1000, 8, replace=False)
         row[who] = np.where(random.random(8) < good[who], label, random.integers(0, K, 8))
     counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)
-    trace = run("auto", experts(votes=votes, abstain=-1, classes=range(K)), labels)
+    trace = run("auto", linmax.instances(votes=votes, abstain=-1, classes=range(K)), labels)
     assert trace.wrong.mean() <= np.mean(counts.argmax(axis=1) != labels) + 0.002
 
 
@@ -292,14 +296,14 @@ def test_voters_that_change_are_followed() -> None:
     good = np.linspace(0.2, 0.8, 9)
     chance = np.where(np.arange(4000)[:, None] < 2000, good, good[::-1])
     votes = np.where(random.random((4000, 9)) < chance, labels[:, None], random.integers(0, K, (4000, 9)))
-    wrong = run("auto", experts(votes=votes, classes=range(K)), labels).wrong
+    wrong = run("auto", linmax.instances(votes=votes, classes=range(K)), labels).wrong
     assert wrong[2200:].mean() < wrong[:2000].mean() + 0.02
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")
 def test_labels_that_are_a_sharp_function_of_the_votes() -> None:
     data = majority_problem(seed=21)
-    assert run("auto", experts(votes=data.votes), data.labels).mistakes[-1] <= 32
+    assert run("auto", linmax.instances(votes=data.votes), data.labels).mistakes[-1] <= 32
 
 
 @pytest.mark.small
@@ -310,7 +314,7 @@ def test_rows_without_labels_teach_whom_to_trust() -> None:
     good = np.r_[np.full(3, 0.9), np.full(6, 0.3)]
     votes = np.where(random.random((labels.size, 9)) < good, labels[:, None], random.integers(0, K, (labels.size, 9)))
     counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)
-    instances, half = experts(votes=votes, classes=range(K)), labels.size // 2
+    instances, half = linmax.instances(votes=votes, classes=range(K)), labels.size // 2
     model = run("votes", instances[:half], [None] * half).model
     right = model.predict(instances[half:]) == labels[half:]
     assert right.mean() > np.mean(counts[half:].argmax(axis=1) == labels[half:])
@@ -357,12 +361,14 @@ def test_probabilities_and_their_logarithms_are_the_same_scores() -> None:
     p = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
     found = []
     for given in (p, np.log(p), log_shares(p)):
-        model = run("votes", experts(scores=given, classes=range(K)), labels).model
-        found.append(model.scores(experts(scores=given, classes=range(K))))
+        model = run("votes", linmax.instances(scores=given, classes=range(K)), labels).model
+        found.append(model.scores(linmax.instances(scores=given, classes=range(K))))
         pool = model.engine.top.running
         assert pool.voted[:, 1].tolist() == [int((p[:, i].argmax(axis=1) == labels).sum()) for i in range(3)]
-        soft = run("votes", experts(scores=given[:0], classes=range(K)), labels[:0]).model
-        agree = soft.scores(experts(scores=given, classes=range(K))).argmax(axis=1) == p.mean(axis=1).argmax(axis=1)
+        soft = run("votes", linmax.instances(scores=given[:0], classes=range(K)), labels[:0]).model
+        agree = soft.scores(linmax.instances(scores=given, classes=range(K))).argmax(axis=1) == p.mean(axis=1).argmax(
+            axis=1
+        )
         assert agree.mean() > 0.9
     for other in found[1:]:
         agree = np.isclose(other, found[0], rtol=1e-3, atol=1e-3)
@@ -404,8 +410,8 @@ def test_voters_who_confuse_classes_are_understood() -> None:
     labels = random.integers(0, 6, 1500)
     votes = np.stack([np.where(random.random(1500) < 0.7, (labels // 2) * 2, labels) for _ in range(4)], axis=1)
     votes[:, 3] = np.where(random.random(1500) < 0.9, (labels + 1) % 6, votes[:, 3])  # misleads in the same way
-    wrong = run("votes", experts(votes=votes, classes=range(6)), labels).wrong
-    logit = run("softmax(10)", experts(votes=votes, classes=range(6)), labels).wrong
+    wrong = run("votes", linmax.instances(votes=votes, classes=range(6)), labels).wrong
+    logit = run("softmax(10)", linmax.instances(votes=votes, classes=range(6)), labels).wrong
     assert wrong[500:].mean() < 0.5 * logit[500:].mean()
 
 
@@ -430,9 +436,9 @@ def test_the_best_member_leads_before_it_is_sure() -> None:
     labels, accuracies = random.integers(0, K, 600), random.uniform(0.3, 0.7, 15)
     wrong = (labels[:, None] + random.integers(1, K, (600, 15))) % K
     votes = np.where(random.random((600, 15)) < accuracies, labels[:, None], wrong)
-    model = run("votes", experts(votes=votes[:40]), labels[:40]).model
+    model = run("votes", linmax.instances(votes=votes[:40]), labels[:40]).model
     counts = np.array([[np.sum(row == c) for c in range(K)] for row in votes[40:]])
-    assert np.mean(model.predict(experts(votes=votes[40:])) == labels[40:]) > np.mean(
+    assert np.mean(model.predict(linmax.instances(votes=votes[40:])) == labels[40:]) > np.mean(
         counts.argmax(axis=1) == labels[40:]
     )
     assert model.engine.top.running.sharpness[1, 0] > 1.5

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel, stream
 
 import linmax
+from linmax import StreamModel, stream
 from linmax.cli import main
 
 RNG = np.random.default_rng(0)
@@ -42,10 +42,12 @@ def test_a_column_that_turns_from_numbers_to_words() -> None:
 
 
 FACES: dict[str, Callable[[], Any]] = {
-    "run": lambda: linmax.run("votes", linmax.experts(attributes=NUMBERS), LETTERS),
-    "run, votes too": lambda: linmax.run("votes", linmax.experts(attributes=NUMBERS, votes=LETTERS[:, None]), LETTERS),
-    "selective": lambda: linmax.run("S-votes", linmax.experts(attributes=NUMBERS), LETTERS),
-    "stacked": lambda: linmax.run("stack(votes, votes)", linmax.experts(attributes=NUMBERS), LETTERS),
+    "run": lambda: linmax.run("votes", linmax.instances(attributes=NUMBERS), LETTERS),
+    "run, votes too": lambda: linmax.run(
+        "votes", linmax.instances(attributes=NUMBERS, votes=LETTERS[:, None]), LETTERS
+    ),
+    "selective": lambda: linmax.run("S-votes", linmax.instances(attributes=NUMBERS), LETTERS),
+    "stacked": lambda: linmax.run("stack(votes, votes)", linmax.instances(attributes=NUMBERS), LETTERS),
     "learner": lambda: linmax.Learner("votes").learn({"x": 1.0}, "a"),
     "stream": lambda: StreamModel("votes").learn(next(iter(stream(["a | x", "b | y"])))),
     "estimator": lambda: linmax.LinearMaxClassifier("votes").fit(NUMBERS, LETTERS),
@@ -81,7 +83,7 @@ def test_a_learner_that_refuses_attributes_is_not_changed() -> None:
 
 @pytest.mark.small
 def test_votes_beside_members_for_attributes_are_as_meant() -> None:
-    both = linmax.experts(attributes=NUMBERS, votes=LETTERS[:, None])
+    both = linmax.instances(attributes=NUMBERS, votes=LETTERS[:, None])
     assert linmax.run("combine(votes, perceptron)", both, LETTERS).mistakes[-1] < 5
 
 

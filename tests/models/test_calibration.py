@@ -103,7 +103,7 @@ def test_classes_that_join_have_no_scores_before() -> None:
 
 
 def test_a_long_call_leaves_what_many_short_ones_do() -> None:
-    data = linmax.majority_problem(n=8, r=4, k=3, noise=0.1, trials=RING + 900, seed=5)
+    data = linmax.datasets.majority_problem(n=8, r=4, k=3, noise=0.1, trials=RING + 900, seed=5)
     whole, parts = linmax.Learner("perceptron"), linmax.Learner("perceptron")
     rows = [{f"v{i}": float(vote) for i, vote in enumerate(row)} for row in data.votes.tolist()]
     for row, label in zip(rows[:20], data.labels[:20].tolist(), strict=True):
@@ -140,11 +140,11 @@ LEARNERS = [
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_as_sure_as_right_and_the_same_through_every_face(learner: str) -> None:
-    data = linmax.majority_problem(n=12, r=6, k=3, noise=0.1, trials=1500, seed=3)
+    data = linmax.datasets.majority_problem(n=12, r=6, k=3, noise=0.1, trials=1500, seed=3)
     votes, labels = data.votes[:1000], data.labels[:1000]
     options: dict[str, Any] = {"classes": range(3)}
-    later = linmax.experts(votes=data.votes[1000:], **options)
-    model = linmax.run(learner, linmax.experts(votes=votes, **options), labels).model
+    later = linmax.instances(votes=data.votes[1000:], **options)
+    model = linmax.run(learner, linmax.instances(votes=votes, **options), labels).model
     found = model.predict_proba(later)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     right = (found.argmax(axis=1) == data.labels[1000:]).mean()

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 
 import linmax
-from linmax import Learner, rules
+from linmax import Learner, StreamModel, rules
 from linmax.rules.custom import CUSTOM_RULES
 from linmax.util import files
 

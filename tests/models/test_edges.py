@@ -9,17 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linmax import (
-    FusionClassifier,
-    Learner,
-    LinearMaxClassifier,
-    LinearThreshold,
-    VoteFusion,
-    certify,
-    experts,
-    rules,
-    run,
-)
+from linmax import FusionClassifier, Learner, LinearMaxClassifier, VoteFusion, instances, rules, run
+from linmax.theory import LinearThreshold, certify
 
 # -- numbers whose squares overflow ----------------------------------------------------------------------------
 
@@ -40,9 +31,9 @@ def test_huge_numbers_are_refused_by_every_rule(text: str) -> None:
     attributes = [[1.0, 0.5], [-1e155, 1.0], [0.0, 1.0]]
     for block in ({"attributes": attributes}, {"attributes": sparse.csr_array(attributes)}):
         with pytest.raises(ValueError, match=TOO_LARGE):
-            run(text, experts(**block, classes=[0, 1]), [0, 1, 0])  # type: ignore[arg-type]
+            run(text, instances(**block, classes=[0, 1]), [0, 1, 0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=TOO_LARGE):
-        run(text, experts(scores=[[[0.5, 0.0]], [[1e155, 0.0]]]), [0, 1])
+        run(text, instances(scores=[[[0.5, 0.0]], [[1e155, 0.0]]]), [0, 1])
     learner = Learner(text, classes=["x", "y"])
     learner.learn({"a": 0.5}, label="x")
     for call in (learner.learn, lambda given, label: learner.predict(given)):
@@ -58,16 +49,16 @@ def test_huge_numbers_are_refused_by_every_face() -> None:
     threshold = LinearThreshold("pa", labels=(0, 1))
     with pytest.raises(ValueError, match=TOO_LARGE):
         threshold.run(huge, [0, 1, 0])
-    machine = run("pa", experts(attributes=huge[:1], classes=[0, 1]), [0]).model
+    machine = run("pa", instances(attributes=huge[:1], classes=[0, 1]), [0]).model
     before = machine.weights.arrays.flat.tolist()
     for call in (machine.predict, lambda given: machine.run(given, [0, 1, 0])):
         with pytest.raises(ValueError, match=TOO_LARGE):
-            call(experts(attributes=huge, classes=[0, 1]))
+            call(instances(attributes=huge, classes=[0, 1]))
     assert machine.weights.arrays.flat.tolist() == before
     for scale in ("max", None):
         with pytest.raises(ValueError, match=r"must be at most 1e\+100 in magnitude, got 1e\+155"):
             LinearMaxClassifier("pa", scale=scale).fit(huge, [0, 1, 0])
-    scaled = run("pa", experts(attributes=huge, classes=[0, 1], scale="max"), [0, 1, 0])
+    scaled = run("pa", instances(attributes=huge, classes=[0, 1], scale="max"), [0, 1, 0])
     assert np.isfinite(scaled.model.weights.arrays.flat).all()
 
 
@@ -85,13 +76,13 @@ PLAIN = NUMBERS.data
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: experts(attributes=NUMBERS),
-        lambda: experts(attributes=list(NUMBERS)),
-        lambda: experts(scores=CUBE),
-        lambda: experts(scores=list(CUBE)),
-        lambda: run("perceptron", experts(attributes=PLAIN), LABELS),
-        lambda: run("perceptron", experts(attributes=PLAIN), list(LABELS)),
-        lambda: certify(experts(attributes=PLAIN), LABELS, "perceptron"),
+        lambda: instances(attributes=NUMBERS),
+        lambda: instances(attributes=list(NUMBERS)),
+        lambda: instances(scores=CUBE),
+        lambda: instances(scores=list(CUBE)),
+        lambda: run("perceptron", instances(attributes=PLAIN), LABELS),
+        lambda: run("perceptron", instances(attributes=PLAIN), list(LABELS)),
+        lambda: certify(instances(attributes=PLAIN), LABELS, "perceptron"),
         lambda: LinearThreshold("perceptron").run(NUMBERS, [0, 1, 0]),
         lambda: LinearThreshold("perceptron").run(PLAIN, LABELS),
         lambda: LinearMaxClassifier("perceptron").fit(NUMBERS, [0, 1, 0]),
@@ -120,7 +111,7 @@ def test_masked_numbers_and_labels_are_refused(call: Callable[[], Any]) -> None:
 def test_masked_votes_abstain() -> None:
     plain = [[0, 1], [None, 1], [1, 0]]
     for votes in (VOTES, list(VOTES)):
-        assert experts(votes=votes).votes.tolist() == experts(votes=plain).votes.tolist()
+        assert instances(votes=votes).votes.tolist() == instances(votes=plain).votes.tolist()
         fused = VoteFusion("perceptron").fit(votes, [0, 1, 0])
         assert fused.predict(votes).tolist() == VoteFusion("perceptron").fit(plain, [0, 1, 0]).predict(plain).tolist()
     named = {"a": VOTES[:, 0], "b": VOTES[:, 1]}
@@ -135,8 +126,8 @@ def test_masked_votes_abstain() -> None:
 @pytest.mark.small
 def test_masks_that_hide_nothing_change_nothing() -> None:
     attributes, labels = np.ma.array(PLAIN), np.ma.array([0, 1, 0])
-    assert run("pa", experts(attributes=attributes), labels).predictions.tolist() == (
-        run("pa", experts(attributes=PLAIN), [0, 1, 0]).predictions.tolist()
+    assert run("pa", instances(attributes=attributes), labels).predictions.tolist() == (
+        run("pa", instances(attributes=PLAIN), [0, 1, 0]).predictions.tolist()
     )
     assert LinearMaxClassifier("pa").fit(attributes, labels).predict(attributes).shape == (3,)
 
@@ -157,9 +148,9 @@ def test_instances_of_nothing(text: str, thresholds: bool) -> None:
         {"votes": [[]] * 4},
         {"scores": np.zeros((4, 0, 2))},
     ):
-        trace = run(text, experts(**block, classes=["a", "b"], thresholds=thresholds), ["b"] * 4)  # type: ignore[arg-type]
+        trace = run(text, instances(**block, classes=["a", "b"], thresholds=thresholds), ["b"] * 4)  # type: ignore[arg-type]
         assert trace.predictions.tolist()[-1] == ("b" if thresholds and text != "auto" else "a")
-        assert len(trace.model.predict(experts(**block, classes=["a", "b"], thresholds=thresholds))) == 4  # type: ignore[arg-type]
+        assert len(trace.model.predict(instances(**block, classes=["a", "b"], thresholds=thresholds))) == 4  # type: ignore[arg-type]
     learner = Learner(text, classes=["a", "b"], thresholds=thresholds)
     for given in ({"attributes": {}}, {"votes": {}}, {"scores": {}}, {"attributes": {}}):
         learner.learn(**given, label="b")  # type: ignore[arg-type]
@@ -184,7 +175,7 @@ def test_faces_without_columns() -> None:
 @pytest.mark.parametrize("text", ["perceptron", "pa-i(0.1)", "A-pa-i(0.1)", "adagrad", "perceptron(margin=1)"])
 def test_ties_that_are_no_updates(text: str) -> None:
     """Without updates on ties a tied right prediction is left alone by every rule; small leads are its own affair."""
-    given = experts(attributes=[[1.0], [1.0], [1.0], [1.0]], classes=["a", "b"], thresholds=False)
+    given = instances(attributes=[[1.0], [1.0], [1.0], [1.0]], classes=["a", "b"], thresholds=False)
     labels = ["a", "b", "a", "a"]  # a tie that is right, a tie that is wrong, then mistakes and small margins
     assert run(text, given, labels).changed.tolist()[:2] == [True, True]
     trace = run(text, given, labels, update_on_tie=False)
@@ -192,6 +183,6 @@ def test_ties_that_are_no_updates(text: str) -> None:
     assert trace.changed.tolist()[:3] == [False, True, True]
     learner = Learner(text, classes=["a", "b"], thresholds=False, update_on_tie=False)
     assert [learner.learn({"x": 1.0}, label=label) for label in labels] == trace.predictions.tolist()
-    small = experts(attributes=[[0.1]] * 3, classes=["a", "b"], thresholds=False)
+    small = instances(attributes=[[0.1]] * 3, classes=["a", "b"], thresholds=False)
     again = run(text, small, ["b", "b", "b"], update_on_tie=False)
     assert again.changed.tolist() == [True, text != "perceptron", again.changed[2]]

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 from scipy import sparse
 
 import linmax
-from linmax import Learner, VoteFusion, experts, run, vr_combine
-from linmax.data.experts import Experts
+from linmax import Learner, StreamModel, VoteFusion, instances, pool, run
+from linmax.data.instances import Instances
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
 from linmax.engine.pools import POOLS
@@ -116,7 +115,7 @@ class Story:
             named += [c for row in instance.get("scores", {}).values() for c in row]
         return list(dict.fromkeys(named))
 
-    def arrays(self, begin: int, end: int) -> Experts:
+    def arrays(self, begin: int, end: int) -> Instances:
         """Trials begin..end in the columns that have been met by the end."""
         trials, classes, given = self.trials[begin:end], self.classes(end), dict[str, Any]()
         if voters := self.names("votes", end):
@@ -138,7 +137,7 @@ class Story:
                 for name, value in instance.get("attributes", {}).items():
                     row[attributes[name]] = value
             given["attributes"] = sparse.csr_array(table)
-        return experts(**given, classes=classes)
+        return instances(**given, classes=classes)
 
 
 def _shuffled(named: dict[Any, Any], rng: np.random.Generator, share: float) -> dict[Any, Any]:
@@ -175,11 +174,11 @@ SIZE = 60 if JIT else 12
 def test_a_class_that_a_vote_named_before_a_label_did() -> None:
     learner = Learner("R(s=20, u=3)-perceptron")
     said = [learner.learn(votes={"v": 1}, label=0), learner.learn(votes={"v": 0}, label=1)]
-    trace = run("R(s=20, u=3)-perceptron", experts(votes=[[1], [0]]), [0, 1], discover=True)
+    trace = run("R(s=20, u=3)-perceptron", instances(votes=[[1], [0]]), [0, 1], discover=True)
     assert said == trace.predictions.tolist() == [1, 1]
     assert learner.updates == trace.model.updates == 2
     assert list(learner.weights["voters"].values()) == list(trace.model.weights["voters"].values()) == [-2.0]
-    papers = run("R(s=20, u=3)-perceptron", experts(votes=[[1], [0]]), [0, 1], discover="labels")
+    papers = run("R(s=20, u=3)-perceptron", instances(votes=[[1], [0]]), [0, 1], discover="labels")
     assert papers.predictions.tolist() == [None, 0]
 
 
@@ -233,7 +232,7 @@ def test_a_learner_of_names_that_were_there_from_the_first_is_a_run(text: str, k
 
 
 WHOLE = ["auto", "attributes", "votes", "naive-bayes", "softmax", "robust-softmax", "combine(softmax, winnow(1.3))"]
-EVERY = [*OTHERS, *COUNTING, *(vr_combine(text) if text in POOLS else text for text in WHOLE)]
+EVERY = [*OTHERS, *COUNTING, *(pool(text) if text in POOLS else text for text in WHOLE)]
 OF_ATTRIBUTES = [learner for learner in EVERY if str(learner) != "votes"]
 
 
@@ -355,7 +354,7 @@ def test_classes_that_votes_name_in_every_face_and_cut(learner: str, discover: s
     rng, size = np.random.default_rng(3), 60 if JIT else 10
     labels = [f"c{c}" for c in rng.integers(0, 30, size)]
     votes = [[label if rng.random() < 0.8 else f"c{rng.integers(0, 30)}" for _ in range(5)] for label in labels]
-    trace = run(learner, experts(votes=votes), labels, discover=discover)
+    trace = run(learner, instances(votes=votes), labels, discover=discover)
     one = Learner(learner, discover=discover)
     rows = [{str(i): vote for i, vote in enumerate(row)} for row in votes]
     assert [one.learn(votes=row, label=y) for row, y in zip(rows, labels, strict=True)] == trace.predictions.tolist()

@@ -51,7 +51,7 @@ def test_pandas_polars_and_arrow_give_the_same_model():
 @pytest.mark.parametrize("scale", ["standard", "max", "none"])
 def test_the_estimator_reads_as_a_stream_does(scale):
     table, labels = frame()
-    model = linmax.streams.StreamModel(LEARNER, scale=scale)
+    model = linmax.StreamModel(LEARNER, scale=scale)
     for batch in linmax.stream(table.assign(label=labels), model=model):
         model.learn(batch)
     assert fitted(table, labels, scale=scale).mistakes_ == model.mistakes
@@ -131,7 +131,7 @@ def test_nan_in_an_array_is_missing(scale):
     model = fitted(x, y, scale=scale)
     named = pd.DataFrame(x, columns=list("abc"))
     np.testing.assert_array_equal(fitted(named, y, scale=scale).predict_proba(named), model.predict_proba(x))
-    stream = linmax.streams.StreamModel(LEARNER, scale=scale)
+    stream = linmax.StreamModel(LEARNER, scale=scale)
     for batch in linmax.stream((x, y), model=stream):
         stream.learn(batch)
     assert stream.mistakes == model.mistakes_

@@ -61,12 +61,12 @@ def ratings(trials=90, raters=4, seed=0):
 @pytest.mark.parametrize("learner", ["perceptron", "AR-winnow(1.1)", "combine(perceptron, winnow(1.2), how=wma)"])
 def test_it_is_the_learner_on_the_votes(learner):
     votes, labels = problem()
-    trace = linmax.run(learner, linmax.experts(votes=votes, classes=list("abc")), labels)
+    trace = linmax.run(learner, linmax.instances(votes=votes, classes=list("abc")), labels)
     fusion = VoteFusion(learner, classes=list("abc")).fit(votes, labels)
     report = fusion.report()
     assert report.online.mistakes == trace.mistakes[-1]
     more, _ = problem(40, seed=1)
-    expected = trace.model.predict(linmax.experts(votes=more, classes=list("abc")))
+    expected = trace.model.predict(linmax.instances(votes=more, classes=list("abc")))
     np.testing.assert_array_equal(fusion.predict(more), expected)
     assert fusion.classes_.tolist() == ["a", "b", "c"]
     assert fusion.score(more, expected) == 1.0
@@ -428,7 +428,7 @@ def test_sharpness_and_guess_rate_are_the_likeliest():
 
 
 def test_probabilities_are_as_sure_as_they_are_right():
-    data = linmax.majority_problem(n=20, r=10, k=5, noise=0.2, trials=4000, seed=2)
+    data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.2, trials=4000, seed=2)
     fusion = VoteFusion("AR-winnow(1.1)").fit(data.votes[:2000], data.labels[:2000])
     probabilities = fusion.predict_proba(data.votes[2000:])
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)

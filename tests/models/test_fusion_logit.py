@@ -11,15 +11,15 @@ import pytest
 from scipy.optimize import minimize
 
 import linmax
-from linmax.data.normalization import log_shares
 from linmax.models import baselines
 from linmax.models.baselines import StoredRivals, fit_logit, ratings_of
+from linmax.normalization import log_shares
 
 FUSED = "AR-winnow(1.1)"
 
 
 def problem(trials: int, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    data = linmax.majority_problem(n=9, r=5, k=3, noise=0.1, trials=trials, seed=seed)
+    data = linmax.datasets.majority_problem(n=9, r=5, k=3, noise=0.1, trials=trials, seed=seed)
     return data.votes, data.labels
 
 

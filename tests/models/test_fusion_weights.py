@@ -13,7 +13,7 @@ FUSED = "AR-winnow(1.1)"
 
 
 def problem(trials: int = 160) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    data = linmax.majority_problem(n=7, r=4, k=3, noise=0.1, trials=trials, seed=6)
+    data = linmax.datasets.majority_problem(n=7, r=4, k=3, noise=0.1, trials=trials, seed=6)
     return data.votes, data.labels, np.random.default_rng(1).choice([0.0, 0.4, 1.0, 2.0, 3.5], trials)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel, stream
 
 import linmax
+from linmax import StreamModel, stream
 from linmax.cli import main
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams.budget import bytes_given, room_for

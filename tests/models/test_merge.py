@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linmax.streams import StreamModel
 
 import linmax
-from linmax import Learner, merge
+from linmax import Learner, StreamModel, merge
 from linmax.cli import main
 from linmax.models.merge import merge_since, refuse_unmergeable
 from linmax.rules.balanced_winnow import plain_mixture as plain_balanced
@@ -575,7 +574,7 @@ def test_command_refuses(tmp_path, capsys):
 
 
 def test_probabilities_of_a_merged_learner_go_on_from_those_of_its_parts():
-    data = linmax.majority_problem(n=12, r=6, k=3, noise=0.05, trials=1200, seed=4)
+    data = linmax.datasets.majority_problem(n=12, r=6, k=3, noise=0.05, trials=1200, seed=4)
     parts = []
     for begin in (0, 500):
         part = Learner("A-perceptron", classes=range(3))

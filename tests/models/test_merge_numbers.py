@@ -6,10 +6,9 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 
 import linmax
-from linmax import merge
+from linmax import StreamModel, merge
 from linmax.jit.compiling import JIT
 from linmax.learners.attributes.nearest import FEWEST, NearestRows, shared_out
 from linmax.learners.base import mix_learned

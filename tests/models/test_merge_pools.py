@@ -6,10 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 
 import linmax
-from linmax import Learner, cluster, merge
+from linmax import Learner, StreamModel, cluster, merge
 from linmax.cli import main
 from linmax.jit.compiling import JIT
 from linmax.models.merge import merge_since, refuse_unmergeable

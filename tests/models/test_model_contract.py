@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel
 
 import linmax
-from linmax import Learner, LinearMaxClassifier, VoteFusion
+from linmax import Learner, LinearMaxClassifier, StreamModel, VoteFusion
 
 SIZE = 72
 CLASSES = list("pqrs")

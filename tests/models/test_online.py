@@ -15,8 +15,10 @@ import pytest
 from scipy import sparse
 from test_growth import CLASSES, LEARNERS, SHAPES, Stream
 
-from linmax import Learner, experts, majority_problem, run
-from linmax.data.experts import Experts
+import linmax
+from linmax import Learner, run
+from linmax.data.instances import Instances
+from linmax.datasets import majority_problem
 from linmax.engine.engine import Settings
 from linmax.engine.one_trial import REFUSED
 from linmax.jit.compiling import JIT
@@ -58,18 +60,18 @@ def test_the_same_as_a_machine(text: str, shape: str) -> None:
     assert learner.updates == machine.updates
 
 
-def sparsely(instances: Experts) -> Experts:
+def sparsely(instances: Instances) -> Instances:
     """With sparse attributes, as a learner keeps them."""
     blocks: dict[str, Any] = {"scores": instances.scores} if instances.layout.raters else {}
     if instances.layout.dense:
         blocks["attributes"] = sparse.csr_array(instances.dense)
-    return experts(**blocks, classes=range(3))
+    return linmax.instances(**blocks, classes=range(3))
 
 
 @pytest.mark.parametrize("text", [*PLAIN, "A-perceptron", "AR-winnow(1.2)", "vr-combine"])
 def test_votes_as_arrays_equal_run(text: str) -> None:
     data = majority_problem(n=6, r=3, k=4, noise=0.1, trials=150, seed=3)
-    trace = run(text, experts(votes=data.votes, classes=range(4)), data.labels)
+    trace = run(text, linmax.instances(votes=data.votes, classes=range(4)), data.labels)
     learner = Learner(text, classes=range(4))
     rows = data.votes.tolist()
     for t, row in enumerate(rows):
@@ -168,7 +170,7 @@ def test_attributes_may_become_larger() -> None:
     rows = [{f"a{i}": float(v) for i, v in enumerate(rng.normal(size=4) * 1.5**t)} for t in range(200)]
     labels = [int(max(row, key=row.__getitem__)[1]) for row in rows]
     table = sparse.csr_array(np.array([list(row.values()) for row in rows]))
-    trace = run("R(s=30, u=3)-p-norm(3)", experts(attributes=table, classes=range(4)), labels)
+    trace = run("R(s=30, u=3)-p-norm(3)", linmax.instances(attributes=table, classes=range(4)), labels)
     learner = Learner("R(s=30, u=3)-p-norm(3)", classes=range(4))
     assert [learner.learn(row, label=y) for row, y in zip(rows, labels, strict=True)] == trace.predictions.tolist()
     assert learner.updates == trace.model.updates > learner.mistakes
@@ -236,7 +238,7 @@ def test_instances_of_every_length(text: str) -> None:
     labels = rng.integers(3, size=len(rows)).tolist()
     learner = Learner(text, classes=range(3))
     learner.learn(dict.fromkeys(range(120), 0.0), label=0)
-    instances = experts(attributes=sparse.csr_array(np.vstack([np.zeros(120), table])), classes=range(3))
+    instances = linmax.instances(attributes=sparse.csr_array(np.vstack([np.zeros(120), table])), classes=range(3))
     trace = run(text, instances, [0, *labels])
     got = []
     for row, values, label in zip(rows, table, labels, strict=True):

@@ -117,7 +117,7 @@ def test_open_answers_are_found_by_themselves(key: str | None) -> None:
 
 
 def test_closed_answers_stay_closed() -> None:
-    jury = linmax.jury_problem(trials=100)
+    jury = linmax.datasets.jury_problem(trials=100)
     fusion = linmax.VoteFusion().fit(jury.votes, jury.labels)
     assert fusion.predict_proba({name: votes[:1] for name, votes in jury.votes.items()}).shape == (1, 10)
 

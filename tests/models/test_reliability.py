@@ -28,7 +28,7 @@ def test_a_class_that_nobody_knew_costs_much_and_not_everything() -> None:
 
 
 def test_reports_tell_of_probabilities_and_sets(tmp_path: Path) -> None:
-    data = linmax.majority_problem(n=20, r=10, k=5, noise=0.3, trials=2000, seed=3)
+    data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.3, trials=2000, seed=3)
     fusion = linmax.VoteFusion("AR-winnow(1.1)").fit(data.votes[:1200], data.labels[:1200])
     told = fusion.report(data.votes[1200:], data.labels[1200:])
     assert told.reliability is not None
@@ -42,7 +42,7 @@ def test_reports_tell_of_probabilities_and_sets(tmp_path: Path) -> None:
     figures = told.to_dict()
     assert figures["coverage"]["0.9"] == told.coverage[0.9]
     assert figures["test_reliability"]["log_loss"] == told.test_reliability.log_loss
-    assert abs(told.coverage[0.9] - 0.9) <= linmax.bounds.adaptive_coverage(1200, 0.01, 0.1)
+    assert abs(told.coverage[0.9] - 0.9) <= linmax.theory.bounds.adaptive_coverage(1200, 0.01, 0.1)
     assert "(never more than 7.6 % off, whatever changes)" in str(told)
     for text in ("calibration error", "by chance alone", "Sets for a coverage of 90.0 % held the label in"):
         assert text in str(told)

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from linmax.streams import StreamModel
 from scipy import sparse
 
 import linmax
-from linmax import Learner, rules, run
+from linmax import Learner, StreamModel, rules, run
 from linmax.data.arrays import Layout, no_trials
-from linmax.data.experts import experts
+from linmax.data.instances import instances
 from linmax.engine.engine import Engine, Settings
 from linmax.jit.compiling import JIT
 
@@ -100,7 +99,7 @@ def test_columns_numbered_in_any_order_are_the_same_to_a_run(learner):
     """Names get their columns as they come, so that other columns stand for the same attributes."""
     rows, labels = rows_of(5)
     first = {name: rows[0][name] for name in reversed(rows[0])}
-    traces = [run(learner, experts(attributes=given), labels) for given in (rows, [first, *shuffled(rows, 6)[1:]])]
+    traces = [run(learner, instances(attributes=given), labels) for given in (rows, [first, *shuffled(rows, 6)[1:]])]
     assert traces[0].predictions.tolist() == traces[1].predictions.tolist()
     assert traces[0].mistakes[-1] < SIZE
 
@@ -142,7 +141,7 @@ def test_dicts_in_any_order_are_the_same_to_river(learner):
 
 def test_an_attribute_given_twice_is_added_up_where_rows_are_matrices():
     twice = sparse.csr_array((np.array([1.0, 2.0, 4.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2))
-    assert experts(attributes=twice).csr.toarray().tolist() == [[2.0, 5.0]]
+    assert instances(attributes=twice).csr.toarray().tolist() == [[2.0, 5.0]]
     (batch,) = linmax.stream((twice, ["p"]))
     assert dict(zip(batch.indices.tolist(), batch.values.tolist(), strict=True)) == {0: 2.0, 1: 5.0}
 

@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import linmax
 from compare import CASES, Case, Problem, follow, problem, problems
-from linmax import experts, majority_problem, rules, run
+from linmax import rules, run
 from linmax.data.names import distinct_labels
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
 from reference import LinearMax
 
@@ -34,7 +36,7 @@ def state(machine: Any) -> tuple[Any, ...]:
 
 def simple(labels: Any, **options: Any) -> Any:
     rng = np.random.default_rng(0)
-    return run("perceptron", experts(attributes=rng.normal(size=(len(labels), 2)), **options), labels)
+    return run("perceptron", linmax.instances(attributes=rng.normal(size=(len(labels), 2)), **options), labels)
 
 
 # -- one run and many ----------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ def test_predicting_changes_nothing(case: Case) -> None:
 @pytest.mark.small
 def test_a_trace_counts() -> None:
     data = majority_problem(trials=200 if JIT else 30, seed=1)
-    trace = run("perceptron", experts(votes=data.votes), data.labels)
+    trace = run("perceptron", linmax.instances(votes=data.votes), data.labels)
     assert len(trace) == len(data.labels)
     assert np.array_equal(trace.wrong, trace.predictions != data.labels)
     assert np.array_equal(trace.mistakes, np.cumsum(trace.wrong))
@@ -91,7 +93,7 @@ def test_a_trace_counts() -> None:
 
 def test_a_trace_draws_itself(tmp_path: Any) -> None:
     data = majority_problem(trials=100, seed=1)
-    trace = run("winnow(1.1)", experts(votes=data.votes), data.labels)
+    trace = run("winnow(1.1)", linmax.instances(votes=data.votes), data.labels)
     path = tmp_path / "curve.png"
     trace.plot(path)
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -144,7 +146,7 @@ def test_discovery_in_several_runs() -> None:
     rng = np.random.default_rng(5)
     votes, dense = rng.integers(4, size=(30, 3)), rng.uniform(-1, 1, (30, 2))
     labels = [*[3] * 5, *[1] * 5, *rng.integers(4, size=20)]
-    instances = experts(votes=votes, attributes=dense, classes=range(4))
+    instances = linmax.instances(votes=votes, attributes=dense, classes=range(4))
     whole = run("winnow(1.5)", instances, labels, discover="labels")
     machine = run("winnow(1.5)", instances[:5], labels[:5], discover="labels").model
     assert machine.known == [3]
@@ -162,7 +164,7 @@ def test_discovery_in_several_runs() -> None:
 @pytest.mark.small
 def test_epochs_end_with_a_pass_without_update() -> None:
     x = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
-    instances = experts(attributes=x, classes=["a", "b", "c"])
+    instances = linmax.instances(attributes=x, classes=["a", "b", "c"])
     trace = run("perceptron", instances, ["b", "c", "a"], passes=100)
     assert trace.consistent
     assert 1 < trace.passes < 100
@@ -176,7 +178,7 @@ def test_epochs_end_with_a_pass_without_update() -> None:
 
 @pytest.mark.small
 def test_two_opposite_labels_never_end() -> None:
-    instances = experts(attributes=[[1.0], [1.0]])
+    instances = linmax.instances(attributes=[[1.0], [1.0]])
     trace = run("perceptron", instances, ["a", "b"], passes=7)
     assert (trace.passes, trace.consistent, len(trace)) == (7, False, 14)
 
@@ -215,7 +217,7 @@ def test_labels_of_any_kind(names: Any) -> None:
     assert set(trace.model.classes) == set(given)
     if kinds == {str}:
         assert trace.predictions.dtype.kind == "U"
-    again = trace.model.predict(experts(attributes=np.zeros((2, 2))))
+    again = trace.model.predict(linmax.instances(attributes=np.zeros((2, 2))))
     assert set(again.tolist()) <= set(given)
 
 
@@ -224,14 +226,14 @@ def test_classes_are_sorted_or_as_given() -> None:
     assert simple(["b", "a", "c"]).model.classes == ["a", "b", "c"]
     assert simple(["b", "a"], classes=["b", "z", "a"]).model.classes == ["b", "z", "a"]
     assert simple(["b", 1, "a"]).model.classes == ["b", 1, "a"]  # no order: as they come
-    votes = experts(votes=[["x", "y"], ["x", "x"]])
+    votes = linmax.instances(votes=[["x", "y"], ["x", "x"]])
     assert run("perceptron", votes, ["y", "w"]).model.classes == ["w", "x", "y"]
 
 
 @pytest.mark.small
 def test_classes_are_written_as_the_labels_are() -> None:
     """Votes with gaps are numbers with fractions for NumPy and pandas, and name the same classes."""
-    votes = experts(votes=np.array([[0.0, 2.0], [np.nan, 1.0], [1.0, np.nan]]))
+    votes = linmax.instances(votes=np.array([[0.0, 2.0], [np.nan, 1.0], [1.0, np.nan]]))
     trace = run("perceptron", votes, np.array([0, 1, 1]))
     assert [repr(name) for name in trace.model.classes] == ["0", "1", "2"]
     assert trace.predictions.dtype.kind == "i"
@@ -242,7 +244,7 @@ def test_classes_are_written_as_the_labels_are() -> None:
 def test_one_class_is_no_problem() -> None:
     """With nothing to tell apart the one class is always predicted, and nothing is learned."""
     for case in CASES:
-        trace = run(case.rule, experts(attributes=[[0.5], [-1.0]], classes=["only"]), ["only", "only"])
+        trace = run(case.rule, linmax.instances(attributes=[[0.5], [-1.0]], classes=["only"]), ["only", "only"])
         assert trace.predictions.tolist() == ["only", "only"]
         assert not trace.wrong.any()
         assert not trace.changed.any()
@@ -251,9 +253,9 @@ def test_one_class_is_no_problem() -> None:
 @pytest.mark.small
 def test_an_empty_stream() -> None:
     for empty in (
-        experts(votes=np.zeros((0, 3), int), classes=["a", "b"]),
-        experts(attributes=np.zeros((0, 2)), classes=["a", "b"]),
-        experts(votes=[], classes=["a", "b"]),
+        linmax.instances(votes=np.zeros((0, 3), int), classes=["a", "b"]),
+        linmax.instances(attributes=np.zeros((0, 2)), classes=["a", "b"]),
+        linmax.instances(votes=[], classes=["a", "b"]),
     ):
         trace = run("winnow(1.1)", empty, [], passes=3)
         assert len(trace) == 0
@@ -262,16 +264,16 @@ def test_an_empty_stream() -> None:
         assert trace.model.predict(empty).tolist() == []
         assert repr(trace) == "<winnow(1.1): 0 trials, 0 mistakes, 0 updates>"
     with pytest.raises(ValueError, match="no trials and no classes; pass classes="):
-        run("winnow(1.1)", experts(votes=np.zeros((0, 3), int)), [])
+        run("winnow(1.1)", linmax.instances(votes=np.zeros((0, 3), int)), [])
     machine = simple(["a", "b"]).model
     before = state(machine)
-    assert len(machine.run(experts(attributes=np.zeros((0, 2))), [])) == 0
+    assert len(machine.run(linmax.instances(attributes=np.zeros((0, 2))), [])) == 0
     assert state(machine) == before
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
 
-GOOD = experts(attributes=np.eye(2), classes=["a", "b"])
+GOOD = linmax.instances(attributes=np.eye(2), classes=["a", "b"])
 
 BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: run("perceptron", GOOD, ["a"]), ValueError, r"labels must be one per trial: got shape \(1,\) for 2"),
@@ -302,12 +304,12 @@ BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: run("perceptron", GOOD, ["a", "b"], discover=2), TypeError, "discover must be True or False, .*got 2"),
     (lambda: run("perceptron", GOOD, ["a", "b"], update_on_tie=None), TypeError, "update_on_tie must be True or False"),
     (
-        lambda: run("winnow(1.1)", experts(attributes=[[2.0], [0.0]]), ["a", "b"]),
+        lambda: run("winnow(1.1)", linmax.instances(attributes=[[2.0], [0.0]]), ["a", "b"]),
         ValueError,
         r"winnow\(1.1\) needs .*attributes in \[-1, 1\], but the instances reach 2; pass scale='max'",
     ),
     (
-        lambda: run("sasb", experts(scores=[[[3.0, 0.5]]]), [0]),
+        lambda: run("sasb", linmax.instances(scores=[[[3.0, 0.5]]]), [0]),
         ValueError,
         "sasb needs ratings that differ by at most 1.*but the instances reach 2.5; pass scale=",
     ),
@@ -327,7 +329,7 @@ def test_a_refused_run_changes_nothing(discover: bool) -> None:
 
     def block(size: int, wide: int = 2, scale: float = 1.0) -> Any:
         attributes = scale * rng.uniform(-1, 1, (size, wide))
-        return experts(votes=rng.choice(["a", "b"], (size, 1)), attributes=attributes, classes=list("abcd"))
+        return linmax.instances(votes=rng.choice(["a", "b"], (size, 1)), attributes=attributes, classes=list("abcd"))
 
     machine = run("winnow(1.3)", block(5), list("aabac"), discover=discover).model
     before = state(machine)
@@ -338,9 +340,9 @@ def test_a_refused_run_changes_nothing(discover: bool) -> None:
         (block(2), ["d", ["b"]], TypeError),
         (block(2, wide=3), ["d", "b"], ValueError),
         (block(2, scale=30.0), ["d", "b"], ValueError),
-        (experts(attributes=np.zeros((2, 2))), ["d", "b"], ValueError),
+        (linmax.instances(attributes=np.zeros((2, 2))), ["d", "b"], ValueError),
         (np.zeros((2, 2)), ["d", "b"], TypeError),
-        (experts(votes=[["e"], ["e"]], attributes=np.zeros((2, 2))), ["d", "b"], ValueError),
+        (linmax.instances(votes=[["e"], ["e"]], attributes=np.zeros((2, 2))), ["d", "b"], ValueError),
     ]
     for instances, labels, kind in refused:
         with pytest.raises(kind):
@@ -357,29 +359,32 @@ def test_a_refused_run_changes_nothing(discover: bool) -> None:
 def test_other_instances_than_the_learner_was_made_for() -> None:
     machine = simple(["a", "b"]).model
     with pytest.raises(ValueError, match=r"3 attributes and thresholds, but the learner was made for .* 2 attributes"):
-        machine.predict(experts(attributes=np.zeros((1, 3))))
+        machine.predict(linmax.instances(attributes=np.zeros((1, 3))))
     with pytest.raises(ValueError, match="no thresholds, but the learner was made for .* and thresholds; give experts"):
-        machine.predict(experts(attributes=np.zeros((1, 2)), thresholds=False))
-    voter = run("perceptron", experts(votes=[["x"], ["y"]]), ["x", "y"]).model
+        machine.predict(linmax.instances(attributes=np.zeros((1, 2)), thresholds=False))
+    voter = run("perceptron", linmax.instances(votes=[["x"], ["y"]]), ["x", "y"]).model
     with pytest.raises(ValueError, match="voter '0' voted for 'z' at trial 0, which is not among the classes"):
-        voter.predict(experts(votes=[["z"]]))
-    rater = run("perceptron", experts(scores=[[[1.0, 0.0]]], classes=["x", "y"]), ["x"]).model
+        voter.predict(linmax.instances(votes=[["z"]]))
+    rater = run("perceptron", linmax.instances(scores=[[[1.0, 0.0]]], classes=["x", "y"]), ["x"]).model
     with pytest.raises(ValueError, match=r"scores rate the classes \['x', 'z'\], but the learner has \['x', 'y'\]"):
-        rater.predict(experts(scores=[[[1.0, 0.0]]], classes=["x", "z"]))
-    turned = experts(scores=[[[0.0, 1.0]]], classes=["y", "x"])
-    assert rater.predict(turned).tolist() == rater.predict(experts(scores=[[[1.0, 0.0]]], classes=["x", "y"])).tolist()
+        rater.predict(linmax.instances(scores=[[[1.0, 0.0]]], classes=["x", "z"]))
+    turned = linmax.instances(scores=[[[0.0, 1.0]]], classes=["y", "x"])
+    assert (
+        rater.predict(turned).tolist()
+        == rater.predict(linmax.instances(scores=[[[1.0, 0.0]]], classes=["x", "y"])).tolist()
+    )
 
 
 @pytest.mark.small
 def test_names_of_attributes_must_agree() -> None:
     """Columns of named attributes depend on what was seen before, so equal numbers of them are not enough."""
-    first = experts(attributes=[{"red": 1.0}, {"round": 1.0}])
+    first = linmax.instances(attributes=[{"red": 1.0}, {"round": 1.0}])
     machine = run("perceptron", first, ["a", "b"]).model
     before = state(machine)
     with pytest.raises(ValueError, match=r"2 attributes \('big', 'red'\) .*made for .*'red', 'round'.*vocabulary="):
-        machine.run(experts(attributes=[{"big": 1.0, "red": 1.0}]), ["a"])
+        machine.run(linmax.instances(attributes=[{"big": 1.0, "red": 1.0}]), ["a"])
     assert state(machine) == before
-    same = experts(attributes=[{"round": 1.0}], vocabulary=first.vocabulary)
+    same = linmax.instances(attributes=[{"round": 1.0}], vocabulary=first.vocabulary)
     assert machine.predict(same).tolist() == ["b"]
 
 
@@ -387,9 +392,9 @@ def test_names_of_attributes_must_agree() -> None:
 def test_a_margin_needs_something_to_measure() -> None:
     machine = simple(["a", "b"]).model
     with pytest.raises(ValueError, match="margin needs at least one instance and two classes"):
-        machine.margin(experts(attributes=np.zeros((0, 2))), [])
-    fresh = run("perceptron", experts(attributes=[[0.0]], classes=["a", "b"], thresholds=False), ["a"]).model
-    assert fresh.margin(experts(attributes=[[1.0]], thresholds=False), ["a"]) == 0.0
+        machine.margin(linmax.instances(attributes=np.zeros((0, 2))), [])
+    fresh = run("perceptron", linmax.instances(attributes=[[0.0]], classes=["a", "b"], thresholds=False), ["a"]).model
+    assert fresh.margin(linmax.instances(attributes=[[1.0]], thresholds=False), ["a"]) == 0.0
 
 
 def exact_margin(given: Problem, weights: np.ndarray) -> float:

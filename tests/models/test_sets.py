@@ -11,9 +11,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import linmax
-from linmax.bounds import adaptive_coverage
 from linmax.engine.coverage import COVERAGES, LEVEL_STEPS, MISSES, follow, reach
 from linmax.engine.record import RING, keep_table, new_record, widened
+from linmax.theory.bounds import adaptive_coverage
 
 
 def missed(gaps: np.ndarray, place: int) -> tuple[np.ndarray, np.ndarray]:
@@ -160,7 +160,7 @@ def test_sets_of_fused_models() -> None:
 
 
 def test_answers_that_are_sure() -> None:
-    data = linmax.majority_problem(n=20, r=10, k=5, noise=0.3, trials=3000, seed=6)
+    data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.3, trials=3000, seed=6)
     fusion = linmax.VoteFusion().fit(data.votes[:1500], data.labels[:1500])
     sure, all_answers = fusion.predict(data.votes[1500:], reject=0.3), fusion.predict(data.votes[1500:])
     answered = np.array([answer is not None for answer in sure])

@@ -127,10 +127,10 @@ def test_learns_as_run_does(learner):
     maxima = np.abs(X).max(axis=0)
     if learner == "auto":  # whose members scale attributes
         scaled, maxima = X, np.ones(X.shape[1])
-    trace = linmax.run(learner, linmax.experts(attributes=scaled, classes=[0, 1, 2]), y)
+    trace = linmax.run(learner, linmax.instances(attributes=scaled, classes=[0, 1, 2]), y)
     model = LinearMaxClassifier(learner).partial_fit(X, y, classes=[0, 1, 2])
     assert model.mistakes_ == trace.mistakes[-1]
-    expected = trace.model.predict(linmax.experts(attributes=X / maxima, classes=[0, 1, 2]))
+    expected = trace.model.predict(linmax.instances(attributes=X / maxima, classes=[0, 1, 2]))
     np.testing.assert_array_equal(model.predict(X), expected)
 
 

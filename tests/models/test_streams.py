@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from linmax.streams import stream
 
 import linmax
 import streams_reference as reference
+from linmax import stream
 from linmax.io.formats import format_of
 from linmax.io.options import ReadOptions, Refusals
 from linmax.io.reader import StreamReader
@@ -439,7 +439,7 @@ def test_cut_anywhere_gives_the_same_batches_and_model():
     data = "\n".join(lines).encode()
     models = []
     for block in (64, 333, 1 << 20):
-        model = linmax.streams.StreamModel("A-perceptron")
+        model = linmax.StreamModel("A-perceptron")
         reader = StreamReader(
             [io.BytesIO(data)], "vw", ReadOptions(block=block, rows=64), model.vocabulary, model.labels
         )
@@ -598,7 +598,7 @@ def test_batches_feed_run_and_learners_alike():
     trace = linmax.run("perceptron", batch.instances, batch.labels, discover=True)
     one = linmax.Learner("perceptron")
     single = [one.learn(row, label=label) for row, label in zip(batch.dicts(), batch.labels, strict=True)]
-    model = linmax.streams.StreamModel("perceptron", scale="none")
+    model = linmax.StreamModel("perceptron", scale="none")
     assert trace.predictions.tolist() == single == model.learn(batch).tolist()
 
 
@@ -607,25 +607,25 @@ def test_batches_feed_run_and_learners_alike():
     "learner", ["perceptron", "AR-perceptron", "winnow(1.1)", "combine(perceptron, A-winnow(1.2))"]
 )
 def test_saved_and_continued(tmp_path, learner, scale):
-    whole, cut = linmax.streams.StreamModel(learner, scale=scale), linmax.streams.StreamModel(learner, scale=scale)
+    whole, cut = linmax.StreamModel(learner, scale=scale), linmax.StreamModel(learner, scale=scale)
     expected = np.concatenate([whole.learn(batch) for batch in stream(PATTERN, model=whole, rows=20)])
     found = []
     for begin in range(0, 60, 20):
         found += [cut.learn(batch) for batch in stream(PATTERN[begin : begin + 20], model=cut)]
         cut.save(tmp_path / "model")
-        cut = linmax.streams.StreamModel.load(tmp_path / "model")
+        cut = linmax.StreamModel.load(tmp_path / "model")
     assert np.concatenate(found).tolist() == expected.tolist()
     mine, theirs = cut.state()[1], whole.state()[1]
     assert {n: a.tobytes() for n, a in mine.items()} == {n: a.tobytes() for n, a in theirs.items()}
 
 
 def test_importance_and_lines_without_labels():
-    model = linmax.streams.StreamModel("perceptron")
+    model = linmax.StreamModel("perceptron")
     (batch,) = stream(["a 2 |f x", "|f x y", "b 0 |f z", "b |f y"], model=model)
     assert model.learn(batch).tolist() == [None, "a", "a", "a"]
     assert model.trials == 2
     assert model.classes == ["a", "b"]
-    weighed, once = (linmax.streams.StreamModel("perceptron", scale="none") for _ in range(2))
+    weighed, once = (linmax.StreamModel("perceptron", scale="none") for _ in range(2))
     for model, lines in ((weighed, ["a |f x", "b 2 |f y"]), (once, ["a |f x", "b |f y"])):
         (batch,) = stream(lines, model=model)
         model.learn(batch)
@@ -635,7 +635,7 @@ def test_importance_and_lines_without_labels():
 
 
 def test_probabilities_and_unknown_names():
-    model = linmax.streams.StreamModel("perceptron")
+    model = linmax.StreamModel("perceptron")
     for batch in stream(PATTERN, model=model):
         model.learn(batch)
     before = len(model.vocabulary)
@@ -669,33 +669,33 @@ def test_names_from_arrays_that_are_read_only():
 
 
 def test_hashed_names():
-    model = linmax.streams.StreamModel("perceptron", hash_bits=6)
+    model = linmax.StreamModel("perceptron", hash_bits=6)
     for batch in stream(PATTERN, model=model):
         predicted = model.learn(batch)
     assert model.features == 64
     assert (predicted != batch.labels).sum() < 20
     with pytest.raises(ValueError, match="hash_bits"):
-        linmax.streams.StreamModel("perceptron").learn(next(iter(stream(PATTERN, hash_bits=4))))
+        linmax.StreamModel("perceptron").learn(next(iter(stream(PATTERN, hash_bits=4))))
 
 
 def test_rules_that_need_small_attributes():
-    model = linmax.streams.StreamModel("winnow(1.1)", scale="none")
+    model = linmax.StreamModel("winnow(1.1)", scale="none")
     (batch,) = stream(["1 1:5", "2 2:7"], model=model)
     model.learn(next(iter(stream(["1 1:1"], model=model))))
     with pytest.raises(ValueError, match="needs attributes in \\[-1, 1\\], but they reach 7"):
         model.learn(batch)
-    scaled = linmax.streams.StreamModel("winnow(1.1)")
+    scaled = linmax.StreamModel("winnow(1.1)")
     (batch,) = stream(["a,y", "500,p", "2,q"], format="csv", model=scaled)
     scaled.learn(batch)
     assert scaled.scaling.kind == "max"
 
 
 def test_other_batches_are_refused():
-    model = linmax.streams.StreamModel("perceptron")
+    model = linmax.StreamModel("perceptron")
     model.learn(next(iter(stream(PATTERN))))
     with pytest.raises(ValueError, match="model=model"):
         model.learn(next(iter(stream(PATTERN))))
-    table = linmax.streams.StreamModel("perceptron")
+    table = linmax.StreamModel("perceptron")
     table.learn(next(iter(stream(["a,b,y", "1,2,p"], format="csv", model=table))))
     batch = next(iter(stream(["b,a,y", "1,2,p"], format="csv", model=table)))
     assert batch.dense.tolist() == [[2.0, 1.0]]  # by name
@@ -710,7 +710,7 @@ def test_20_newsgroups_progressively():
         pytest.skip("LINMAX_DATA does not name a folder with text_20newsgroups")
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     np.random.default_rng(0).shuffle(lines)
-    model = linmax.streams.StreamModel("A-perceptron")
+    model = linmax.StreamModel("A-perceptron")
     wrong = sum(int((model.learn(batch) != batch.labels).sum()) for batch in stream(lines[:4000], model=model))
     assert model.scaling.in_effect == "idf"
     assert wrong / 4000 < 0.33
@@ -745,7 +745,7 @@ def test_reading_begins_at_once_and_ends_when_nobody_takes_batches(taken: int) -
 @pytest.mark.parametrize("learner", ["perceptron", "A-winnow(1.3)", "naive-bayes"])
 def test_names_never_learned_from_in_a_prediction(learner: str) -> None:
     """They have the weight that they start with, the same for every class: predict says what learn would."""
-    model = linmax.streams.StreamModel(learner, scale="none")
+    model = linmax.StreamModel(learner, scale="none")
     lines = ["a |w x:1", "b |w y:1", "a |w x:0.5 y:0.25"]
     for batch in stream(lines, format="vw", model=model):
         model.learn(batch)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax import Learner, VoteFusion, experts, run
+from linmax import Learner, VoteFusion, run
 from linmax.jit.compiling import JIT
 
 
@@ -62,7 +62,7 @@ def test_rules_that_only_ever_name_one_class_are_told_nothing_of() -> None:
 
 
 def test_voters_who_do_not_agree_beyond_chance_are_no_worse_than_plurality() -> None:
-    data = linmax.majority_problem(n=15, r=7, k=3, trials=900, seed=3)  # all votes are drawn by themselves
+    data = linmax.datasets.majority_problem(n=15, r=7, k=3, trials=900, seed=3)  # all votes are drawn by themselves
     fusion = VoteFusion(classes=[0, 1, 2]).fit(data.votes[:400])
     counted = np.mean(plurality(data.votes[400:], 3) == data.labels[400:])
     assert np.mean(fusion.predict(data.votes[400:]) == data.labels[400:]) > counted - 0.05
@@ -105,8 +105,8 @@ def test_every_face_and_cut(learner: str) -> None:
     size = 90 if JIT else 14
     votes, labels = crowd(size, [0.9, 0.6, 0.5, 0.4])
     given = some(labels, 0.4)
-    instances = experts(votes=votes)
-    trace = run(linmax.vr_combine("votes") if learner == "votes" else learner, instances, given, discover=True)
+    instances = linmax.instances(votes=votes)
+    trace = run(linmax.pool("votes") if learner == "votes" else learner, instances, given, discover=True)
     described = trace.model.learner
     told = [t for t, label in enumerate(given) if label is not None]
     assert trace.model.trials == len(told)
@@ -148,9 +148,11 @@ def test_attributes_beside_votes() -> None:
     votes, labels = crowd(200, [0.9, 0.8, 0.6])
     numbers = np.eye(4)[labels] + np.random.default_rng(5).normal(0, 1.0, (200, 4))
     given = some(labels, 0.5)
-    trace = run("auto", experts(votes=votes, attributes=numbers, classes=range(4)), given)
-    pieces = run("auto", experts(votes=votes[:77], attributes=numbers[:77], classes=range(4)), given[:77]).model
-    more = experts(votes=votes[77:], attributes=numbers[77:], classes=range(4))
+    trace = run("auto", linmax.instances(votes=votes, attributes=numbers, classes=range(4)), given)
+    pieces = run(
+        "auto", linmax.instances(votes=votes[:77], attributes=numbers[:77], classes=range(4)), given[:77]
+    ).model
+    more = linmax.instances(votes=votes[77:], attributes=numbers[77:], classes=range(4))
     assert pieces.run(more, given[77:]).predictions.tolist() == trace.predictions[77:].tolist()
     assert np.mean(trace.predictions == labels) > 0.75
     assert trace.model.trials == sum(label is not None for label in given)
@@ -165,7 +167,11 @@ def test_what_is_no_label() -> None:
     for nothing in None, float("nan"), "":
         assert learner.learn({"x": 1.0}, label=nothing) is None
     assert (learner.trials, learner.classes) == (0, [])
-    trace = run("perceptron", experts(attributes=[[1.0], [0.0], [1.0]], classes=["a", "b"]), np.array(["a", "", "b"]))
+    trace = run(
+        "perceptron", linmax.instances(attributes=[[1.0], [0.0], [1.0]], classes=["a", "b"]), np.array(["a", "", "b"])
+    )
     assert trace.model.trials == 2
-    trace = run("perceptron", experts(attributes=[[1.0], [0.0], [1.0]], classes=[0, 1]), np.array([1.0, np.nan, 0.0]))
+    trace = run(
+        "perceptron", linmax.instances(attributes=[[1.0], [0.0], [1.0]], classes=[0, 1]), np.array([1.0, np.nan, 0.0])
+    )
     assert trace.model.trials == 2

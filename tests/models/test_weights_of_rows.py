@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from linmax.streams import StreamModel, stream
 
 import linmax
+from linmax import StreamModel, stream
 from linmax.cli import main
 
 RNG = np.random.default_rng(3)

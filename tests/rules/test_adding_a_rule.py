@@ -100,20 +100,20 @@ def test_text_means_the_rule(added: Any) -> None:
     assert made == added.a_counting(0.5)
     assert str(made) == "a-counting(rate=0.5)"
     assert str(linmax.parse("AR-a-counting")) == "AR-a-counting"
-    linmax.check_rule(made)
+    linmax.testing.check_rule(made)
 
 
 @pytest.mark.small
 def test_it_runs_and_its_bound_holds(added: Any) -> None:
-    data = linmax.majority_problem(n=6, r=3, k=3, noise=0.0, trials=60, seed=1)
-    instances = linmax.experts(votes=data.votes)
+    data = linmax.datasets.majority_problem(n=6, r=3, k=3, noise=0.0, trials=60, seed=1)
+    instances = linmax.instances(votes=data.votes)
     trace = linmax.run("a-counting", instances, data.labels)
     same = linmax.run("perceptron", instances, data.labels)
     assert trace.predictions.tolist() == same.predictions.tolist()
     assert np.array_equal(trace.bound(data.target), same.bound(data.target))
-    found = linmax.certify(instances, data.labels, "R-a-counting")
+    found = linmax.theory.certify(instances, data.labels, "R-a-counting")
     assert found.mistakes is not None
-    assert found.mistakes <= found.bound == linmax.certify(instances, data.labels, "R-perceptron").bound
+    assert found.mistakes <= found.bound == linmax.theory.certify(instances, data.labels, "R-perceptron").bound
 
 
 @pytest.mark.small
@@ -146,7 +146,7 @@ def test_a_rule_without_a_mixture_or_a_bound_says_why(added: Any, monkeypatch: p
     with pytest.raises(ValueError, match="silent cannot be merged: its counts are its own"):
         merge([taught(1, "silent")])
     with pytest.raises(ValueError, match="no bound from data is known for silent: nobody has looked for one"):
-        linmax.certify([[1.0], [-1.0]], [0, 1], "silent")
+        linmax.theory.certify([[1.0], [-1.0]], [0, 1], "silent")
 
 
 @pytest.mark.small

@@ -17,28 +17,18 @@ import numba
 import numpy as np
 import pytest
 
-from linmax import (
-    Learner,
-    LinearMaxClassifier,
-    LinearThreshold,
-    VoteFusion,
-    average,
-    check_rule,
-    experts,
-    majority_problem,
-    rivals,
-    rule,
-    rules,
-    run,
-)
+from linmax import Learner, LinearMaxClassifier, VoteFusion, average, instances, rivals, rule, rules, run
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
 from linmax.rules.custom import CUSTOM_RULES, TAKEN
 from linmax.rules.quasi_additive import LINKS
 from linmax.techniques import REGISTRY as TECHNIQUES
+from linmax.testing import check_rule
+from linmax.theory import LinearThreshold
 
 compiled = pytest.mark.skipif(not JIT, reason="is about the compiler")
 DATA = majority_problem(trials=400 if JIT else 40, seed=2)
-INSTANCES = experts(votes=DATA.votes)
+INSTANCES = instances(votes=DATA.votes)
 
 
 # mypy cannot know the types of compiled functions, and Numba would not heed annotations.
@@ -133,7 +123,7 @@ def test_a_start_and_a_range() -> None:
     first, second = run(halving, INSTANCES, DATA.labels), run("winnow(2)", INSTANCES, DATA.labels)
     assert np.array_equal(first.predictions, second.predictions)
     with pytest.raises(ValueError, match="halving needs .*the instances reach 3; pass scale='max'"):
-        run(halving, experts(attributes=[[3.0], [0.0]]), [0, 1])
+        run(halving, instances(attributes=[[3.0], [0.0]]), [0, 1])
 
 
 @pytest.mark.small
@@ -408,8 +398,8 @@ ROUND_TRIP = """
 import json, pickle, sys
 import linmax
 rules, models = pickle.load(open(sys.argv[1], "rb"))
-data = linmax.majority_problem(trials=40, seed=2)
-found = [linmax.run(rule, linmax.experts(votes=data.votes), data.labels).model.weights.arrays.flat.tolist() for rule in rules]
+data = linmax.datasets.majority_problem(trials=40, seed=2)
+found = [linmax.run(rule, linmax.instances(votes=data.votes), data.labels).model.weights.arrays.flat.tolist() for rule in rules]
 print(json.dumps([found, [model.predict([[1.0, 0.0]]).tolist() for model in models]]))
 """
 
@@ -446,7 +436,7 @@ def test_pickles_in_another_process(in_a_process: Callable[..., Any], tmp_path: 
     path.write_bytes(pickle.dumps((sent, models)))
     script.write_text(ROUND_TRIP.replace("sys.argv[1]", repr(str(path))))
     data = majority_problem(trials=40, seed=2)
-    expected = [run(r, experts(votes=data.votes), data.labels).model.weights.arrays.flat.tolist() for r in sent]
+    expected = [run(r, instances(votes=data.votes), data.labels).model.weights.arrays.flat.tolist() for r in sent]
     assert in_a_process(script) == [expected, [["a"]] * 3]
     path.write_bytes(pickle.dumps((fusion, learner)))
     script.write_text(

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import LinearThreshold, certify, experts, parse, rules, run
+import linmax
+from linmax import parse, rules, run
+from linmax.theory import LinearThreshold, certify
 
 VOTERS, CLASSES, TRIALS = 4, 3, 60
 pytestmark = pytest.mark.small
@@ -58,7 +60,7 @@ CASES: list[tuple[str, tuple[float, ...], Callable[[Weights, Weights], Weights]]
 @pytest.mark.parametrize(("text", "vector", "update"), CASES, ids=[case[0].partition("(")[0] for case in CASES])
 def test_equals_the_plain_formula(text: str, vector: tuple[float, ...], update: Any, prefix: str) -> None:
     votes, labels = problem()
-    instances = experts(votes=votes, classes=range(CLASSES))
+    instances = linmax.instances(votes=votes, classes=range(CLASSES))
     for length in (VOTERS + CLASSES, 3):  # the others start as if nothing were said
         default = 1.0 if min(vector) > 0 else 0.0
         start = np.array([*vector[:length], *[default] * (VOTERS + CLASSES - length)])
@@ -83,7 +85,7 @@ def test_two_classes_with_a_threshold() -> None:
 
 def test_thickness_counts_the_first_weights() -> None:
     votes, labels = problem(3)
-    instances = experts(votes=votes, classes=range(CLASSES))
+    instances = linmax.instances(votes=votes, classes=range(CLASSES))
     first = run("winnow(1.2, thickness=0.1)", instances, labels)
     same = run(f"winnow(1.2, thickness=0.1, start={[1.0] * VOTERS})", instances, labels)
     scaled = run(f"winnow(1.2, thickness=0.1, start={[8.0] * (VOTERS + CLASSES)})", instances, labels)
@@ -96,7 +98,7 @@ def test_text_and_pickle(text: str) -> None:
     assert parse(str(learner)) == learner == pickle.loads(pickle.dumps(learner))
     assert learner != parse(text.partition("start")[0].rstrip("(, ") + (")" if "1.3" in text else ""))
     votes, labels = problem()
-    instances = experts(votes=votes, classes=range(CLASSES))
+    instances = linmax.instances(votes=votes, classes=range(CLASSES))
     whole = run(learner, instances, labels)
     half = run(learner, instances[:30], labels[:30]).model
     again = pickle.loads(pickle.dumps(half))
@@ -107,10 +109,10 @@ def test_text_and_pickle(text: str) -> None:
 def test_bad_vectors() -> None:
     votes, labels = problem()
     with pytest.raises(ValueError, match="start has 8 weights, but there are 7 coordinates"):
-        run(rules.perceptron(start=[1.0] * 8), experts(votes=votes, classes=range(CLASSES)), labels)
+        run(rules.perceptron(start=[1.0] * 8), linmax.instances(votes=votes, classes=range(CLASSES)), labels)
     with pytest.raises(ValueError, match="start must be > 0, got 0"):
         rules.winnow(1.1, start=[1.0, 0.0])
     with pytest.raises(ValueError, match="start must be a vector"):
         rules.balanced_winnow(1.1, start=1.0)
     with pytest.raises(ValueError, match="its first weights are a vector"):
-        certify(experts(votes=votes), labels, "winnow(1.1, start=[2.0])")
+        certify(linmax.instances(votes=votes), labels, "winnow(1.1, start=[2.0])")

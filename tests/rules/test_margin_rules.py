@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import Learner, LinearThreshold, bounds, experts, rules, run
+import linmax
+from linmax import Learner, rules, run
 from linmax.core.contract import GAUGE, SHIFT
 from linmax.jit.compiling import JIT
 from linmax.rules.romma import BASE, SQUARE
+from linmax.theory import LinearThreshold, bounds
 
 TRIALS = 600 if JIT else 40
 
@@ -86,7 +88,7 @@ def test_romma_outgrows_no_float(learner: str) -> None:
     """Labels at random: |w| grows by a factor with every update, thousands of times."""
     trials = 40_000 if JIT else 60
     rng = np.random.default_rng(6)
-    instances = experts(attributes=rng.normal(size=(trials, 4)), classes=range(3))
+    instances = linmax.instances(attributes=rng.normal(size=(trials, 4)), classes=range(3))
     machine = run(learner, instances, rng.integers(3, size=trials)).model
     stored, scalars = machine.engine.state.weights[0], machine.engine.state.scalars[0]
     assert np.isfinite(machine.weights.arrays.flat).all()
@@ -107,17 +109,17 @@ def test_any_scale_of_instances(rule: str, size: float) -> None:
     trials = 300 if JIT else 30
     x = rng.normal(size=(trials, 5))
     labels = np.argmax(x[:, :3], axis=1)
-    trace = run(rule, experts(attributes=x * size, thresholds=False, classes=range(3)), labels)
+    trace = run(rule, linmax.instances(attributes=x * size, thresholds=False, classes=range(3)), labels)
     assert np.isfinite(trace.model.weights.arrays.flat).all()
     assert trace.model.updates > 0
     if rule in ("pa", "romma"):
-        plain = run(rule, experts(attributes=x, thresholds=False, classes=range(3)), labels)
+        plain = run(rule, linmax.instances(attributes=x, thresholds=False, classes=range(3)), labels)
         assert (trace.predictions == plain.predictions).mean() > 0.99
 
 
 @pytest.mark.small
 def test_adagrad_and_ftrl_pass_over_zeros() -> None:
-    instances = experts(attributes=[[0.0, 0.0]] * 3, thresholds=False, classes=range(2))
+    instances = linmax.instances(attributes=[[0.0, 0.0]] * 3, thresholds=False, classes=range(2))
     for rule in ("adagrad", "ftrl(beta=0)", "ftrl(loss=hinge)", "logistic", "arow", "pa", "scw-i"):
         machine = run(rule, instances, [1, 0, 1]).model
         assert not machine.weights.arrays.flat.any()

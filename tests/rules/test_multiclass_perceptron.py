@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import linmax
 import reference
-from linmax import LinearThreshold, experts, run
+from linmax import run
 from linmax.jit.compiling import JIT
+from linmax.theory import LinearThreshold
 from linmax.theory.certificates import multiclass_margin
 
 pytestmark = pytest.mark.small
@@ -35,7 +37,7 @@ def test_equals_reference(d: int, k: int, as_sparse: bool) -> None:
     x, labels = separable(points, d, k, seed=d + k)
     slow = reference.multiclass_perceptron(x, labels.tolist(), k, max_epochs=500)
     block = sparse.csr_array(x) if as_sparse else x
-    instances = experts(attributes=block, classes=range(k), thresholds=False)
+    instances = linmax.instances(attributes=block, classes=range(k), thresholds=False)
     trace = run("perceptron", instances, labels, passes=500, update_on_tie=False)
     assert slow.converged
     assert trace.consistent
@@ -57,7 +59,7 @@ def test_identical_on_small_whole_points(seed: int, d: int, k: int, points: int)
     rng = np.random.default_rng(seed)
     x, labels = rng.integers(-2, 3, size=(points, d)).astype(float), rng.integers(k, size=points)
     slow = reference.multiclass_perceptron(x, labels.tolist(), k, max_epochs=12)
-    instances = experts(attributes=x, classes=range(k), thresholds=False)
+    instances = linmax.instances(attributes=x, classes=range(k), thresholds=False)
     trace = run("perceptron", instances, labels, passes=12, update_on_tie=False)
     assert np.array_equal(trace.model.weights.arrays.attributes.T, slow.weights)
     assert (trace.changed.sum(), trace.passes, trace.consistent) == (slow.violations, slow.epochs, slow.converged)
@@ -79,7 +81,7 @@ def test_the_largest_margin_in_one_call(as_sparse: bool) -> None:
     rng = np.random.default_rng(0)
     others = [found.weights + 0.05 * rng.normal(size=(3, 2)) for _ in range(2000)]  # the optimum is unique
     assert max(reference.margin(weights, x, labels.tolist()) for weights in others) <= found.gamma
-    trace = run("perceptron", experts(attributes=x, thresholds=False), names, passes=500, update_on_tie=False)
+    trace = run("perceptron", linmax.instances(attributes=x, thresholds=False), names, passes=500, update_on_tie=False)
     assert trace.changed.sum() <= found.bound
 
 
@@ -97,7 +99,7 @@ def test_bound_with_the_margin_of_the_target() -> None:
         gamma = reference.margin(target, x, labels.tolist())
         keep = np.array([reference.margin(target, x[t : t + 1], [labels[t]]) > 0.05 for t in range(len(x))])
         x, labels, gamma = x[keep], labels[keep], 0.05
-        instances = experts(attributes=x, classes=range(3), thresholds=False)
+        instances = linmax.instances(attributes=x, classes=range(3), thresholds=False)
         trace = run("perceptron", instances, labels, passes=1000, update_on_tie=False)
         assert trace.consistent
         assert trace.changed.sum() <= (instances.radius / gamma) ** 2
@@ -109,7 +111,7 @@ def test_bound_with_the_margin_of_the_target() -> None:
 def test_two_classes_are_the_binary_perceptron() -> None:
     """w_1 = -w_2 at all times, and it is the vector of the two-class Perceptron; the margins coincide."""
     x, labels = separable(30 if JIT else 10, 3, 2, seed=1)
-    instances = experts(attributes=x, classes=[0, 1], thresholds=False)
+    instances = linmax.instances(attributes=x, classes=[0, 1], thresholds=False)
     trace = run("perceptron", instances, labels, passes=200)
     weights = trace.model.weights.arrays.attributes
     assert np.array_equal(weights[:, 0], -weights[:, 1])
@@ -125,7 +127,7 @@ def test_two_classes_are_the_binary_perceptron() -> None:
 def test_linear_max_margin_and_norm() -> None:
     """On the d k sub-experts ||z||^2 = 2 |p|^2, so that s^2 / delta^2 is R^2 / gamma^2."""
     x, labels = separable(20 if JIT else 8, 3, 3, seed=2)
-    instances = experts(attributes=x, classes=range(3), thresholds=False)
+    instances = linmax.instances(attributes=x, classes=range(3), thresholds=False)
     for t, label in enumerate(labels):
         z = instances.differences(t, label, range(3))
         assert np.sum(z * z, axis=1) == pytest.approx(2.0 * (x[t] @ x[t]))
@@ -133,8 +135,8 @@ def test_linear_max_margin_and_norm() -> None:
 
 def test_bias_is_part_of_the_point() -> None:
     x, labels = separable(20 if JIT else 8, 2, 3, seed=3)
-    with_bias = experts(attributes=x, classes=range(3))
-    appended = experts(attributes=np.hstack([np.ones((len(x), 1)), x]), classes=range(3), thresholds=False)
+    with_bias = linmax.instances(attributes=x, classes=range(3))
+    appended = linmax.instances(attributes=np.hstack([np.ones((len(x), 1)), x]), classes=range(3), thresholds=False)
     assert with_bias.radius == pytest.approx(appended.radius)
     assert with_bias.radius == pytest.approx(math.sqrt(1.0 + np.max(np.sum(x * x, axis=1))))
     first = run("perceptron", with_bias, labels, passes=50, update_on_tie=False)
@@ -146,4 +148,4 @@ def test_bias_is_part_of_the_point() -> None:
 
 def test_radius_of_voters_is_refused() -> None:
     with pytest.raises(ValueError, match="radius is defined for attributes only; these instances have voters"):
-        _ = experts(votes=[["a"]]).radius
+        _ = linmax.instances(votes=[["a"]]).radius

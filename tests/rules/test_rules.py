@@ -14,11 +14,15 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
+import linmax
 import reference
 from compare import CASES, Case, Problem, follow, problem, problems
-from linmax import LinearThreshold, check_rule, experts, majority_problem, parse, rules, run
+from linmax import parse, rules, run
 from linmax.core.contract import Rule
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
+from linmax.testing import check_rule
+from linmax.theory import LinearThreshold
 
 pytestmark = pytest.mark.portable
 
@@ -203,14 +207,14 @@ def test_mistakes_on_the_majority_problem(rule: Rule, mistakes: int) -> None:
     counts = []
     for seed in range(8):
         data = majority_problem(seed=seed)
-        counts.append(run(rule, experts(votes=data.votes), data.labels).wrong.sum())
+        counts.append(run(rule, linmax.instances(votes=data.votes), data.labels).wrong.sum())
     assert np.mean(counts) == pytest.approx(mistakes, rel=0.08)
 
 
 @pytest.mark.small
 def test_committee_is_winnow() -> None:
     data = majority_problem(trials=300 if JIT else 40, seed=3)
-    instances = experts(votes=data.votes)
+    instances = linmax.instances(votes=data.votes)
     first, second = (run(rule, instances, data.labels) for rule in (rules.committee(1.2), rules.winnow(1.2)))
     assert np.array_equal(first.model.weights.arrays.flat, second.model.weights.arrays.flat)
     assert np.array_equal(first.predictions, second.predictions)
@@ -229,7 +233,7 @@ def test_committee_is_winnow() -> None:
 def test_members_of_one_family_make_the_same_predictions(one: str, other: str) -> None:
     trials = 400 if JIT else 40
     rng = np.random.default_rng(8)
-    instances = experts(attributes=rng.uniform(-1, 1, (trials, 4)), classes=range(3))
+    instances = linmax.instances(attributes=rng.uniform(-1, 1, (trials, 4)), classes=range(3))
     labels = rng.integers(3, size=trials)
     first, second = run(one, instances, labels), run(other, instances, labels)
     assert np.array_equal(first.predictions, second.predictions)
@@ -245,7 +249,7 @@ MILLION = 1_000_000
 @pytest.fixture(scope="module")
 def a_million() -> Any:
     """One voter that always says class 0, and one that is silent."""
-    return experts(votes=np.tile([0, -1], (MILLION, 1)), abstain=-1, classes=range(2), thresholds=False)
+    return linmax.instances(votes=np.tile([0, -1], (MILLION, 1)), abstain=-1, classes=range(2), thresholds=False)
 
 
 def labels(cls: int, trials: int) -> np.ndarray:
@@ -384,7 +388,7 @@ def test_mistakes_alone_can_take_weights_anywhere_and_back(alpha: float) -> None
     early += [[None, None, None, "b", "a", "c"], [None, None, None, "b", "a", "c"]]
 
     def instances(rows: list[Any]) -> Any:
-        return experts(votes=rows, classes=classes, thresholds=False)
+        return linmax.instances(votes=rows, classes=classes, thresholds=False)
 
     exact = ExactWinnow([0] * 6, Fraction(alpha))
     trace = run(rules.winnow(alpha), instances(early), ["a"] * len(early))
@@ -431,14 +435,14 @@ def test_predictions_are_exact_where_weights_underflow(balanced: bool, alpha: fl
     ratings[:growth, 0] = [0, 1, 1] if balanced else [1, 0, 0]
     for place, i in enumerate([1, 1, 1, 1, 2, 2, 2, 3, 3, 4]):
         ratings[growth + place, i] = [1, 0, 0]
-    instances = experts(scores=ratings, classes=classes, thresholds=False)
+    instances = linmax.instances(scores=ratings, classes=classes, thresholds=False)
     machine = run(make(alpha, thickness=3.0), instances, ["a"] * (growth + 10)).model
     assert machine.updates == growth + 10
     exact = ExactWinnow([-growth if balanced else growth, 4, 3, 2, 1], Fraction(alpha), balanced)
     rows = [list(row) for row in product([None, "a", "b"], *[[None, "b", "c"]] * 4)]
     one_hot = np.array([[[vote == c for c in classes] for vote in row] for row in rows], float)
     expected = [exact.scores(row, classes) for row in rows]
-    asked = experts(scores=one_hot, classes=classes, thresholds=False)
+    asked = linmax.instances(scores=one_hot, classes=classes, thresholds=False)
     assert machine.predict(asked).tolist() == [classes[scores.index(max(scores))] for scores in expected]
 
 
@@ -451,11 +455,15 @@ def test_a_thick_rule_finds_its_rival_where_weights_underflow(prefix: str) -> No
     ratings[:growth, :2, 0] = 1.0  # two giants
     ratings[growth : growth + 3, 3, 0] = 1.0  # s = 3 for the last, 0 for the one before
     ratings[-1] = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]]  # giant for 0; the rivals: 1 with s = 0, 2 with s = 3
-    instances = experts(scores=ratings, thresholds=False)
+    instances = linmax.instances(scores=ratings, thresholds=False)
     machine = run(f"{prefix}winnow(4, thickness=2)", instances, labels(0, growth + 4)).model
-    spread = machine.scores(experts(scores=[[[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 0]]], thresholds=False))[0]
+    spread = machine.scores(linmax.instances(scores=[[[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 0]]], thresholds=False))[
+        0
+    ]
     assert spread[1] > spread[2] > 0.0
-    even = machine.scores(experts(scores=[[[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1 / 17, 0]]], thresholds=False))[0]
+    even = machine.scores(
+        linmax.instances(scores=[[[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1 / 17, 0]]], thresholds=False)
+    )[0]
     assert even[1] < even[2]  # 4^2 / 17 < 1: the last was demoted from 4^3, the one before was not
 
 
@@ -551,9 +559,9 @@ def test_bad_parameters(call: Any, kind: type[Exception], message: str) -> None:
 
 @compiled
 def test_a_link_that_outgrows_a_float_is_refused() -> None:
-    instances = experts(votes=[["a", "b"]], thresholds=False)
+    instances = linmax.instances(votes=[["a", "b"]], thresholds=False)
     with pytest.raises(OverflowError, match="left the range of floats at trial 0; scale the instances down"):
         run(rules.quasi_additive("exp", rate=800.0), instances, ["b"])
     for learner in ("perceptron", "A-perceptron"):  # both loops refuse the same trial
         with pytest.raises(OverflowError, match="left the range of floats at trial 0; scale the instances down"):
-            run(learner, experts(attributes=[[1e100], [1e100]], classes=["a", "b"]), ["b", "a"])
+            run(learner, linmax.instances(attributes=[[1e100], [1e100]], classes=["a", "b"]), ["b", "a"])

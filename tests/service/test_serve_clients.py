@@ -19,8 +19,8 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from harness import HERE, PATIENCE, Server, free_port, read_log
 
 import linmax
-from linmax import AsyncClient, Client, cli
-from linmax.service.client import ServiceError
+from linmax import cli
+from linmax.client import AsyncClient, Client, ServiceError
 from linmax.service.keys import KeyFile
 from linmax.service.server import Connection
 

@@ -14,9 +14,9 @@ from harness import Server, read_log
 from local import Local
 
 import linmax
-from linmax import AsyncClient, Client, Learner, VoteFusion
+from linmax import Learner, VoteFusion
+from linmax.client import AsyncClient, Client, ServiceError
 from linmax.service import offline
-from linmax.service.client import ServiceError
 from linmax.service.keys import KeyFile
 from linmax.service.offline import digest
 

@@ -64,8 +64,8 @@ def hesitate(learner: LearnerLike, after: int = 2) -> Hesitant:
     return Hesitant(as_learner(learner), after)
 """
 
-DATA = linmax.majority_problem(trials=300, seed=3)
-INSTANCES = linmax.experts(votes=DATA.votes)
+DATA = linmax.datasets.majority_problem(trials=300, seed=3)
+INSTANCES = linmax.instances(votes=DATA.votes)
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def hesitated(predictions: np.ndarray, labels: np.ndarray, after: int) -> list[i
 
 @pytest.mark.small
 def test_it_has_a_public_function_and_a_notation(technique: ModuleType) -> None:
-    made = linmax.hesitate("R-perceptron", after=3)  # type: ignore[attr-defined]
+    made = technique.hesitate("R-perceptron", after=3)
     assert made == technique.Hesitant(linmax.parse("R-perceptron"), 3)
     assert str(made) == "H(after=3)R-perceptron"
     assert linmax.parse("h(after=3)r-Perceptron") == made
@@ -122,7 +122,7 @@ def test_it_runs_over_other_learners(base: str) -> None:
     ],
 )
 def test_other_techniques_stand_over_it(text: str) -> None:
-    trace = linmax.run(text, linmax.experts(votes=DATA.votes[:60]), DATA.labels[:60])
+    trace = linmax.run(text, linmax.instances(votes=DATA.votes[:60]), DATA.labels[:60])
     assert str(trace.model.learner) == text
     assert trace.mistakes[-1] < 50
 
@@ -136,7 +136,7 @@ def test_a_vote_over_it_says_why_not() -> None:
 @pytest.mark.small
 def test_it_is_taught_one_by_one_saved_and_loaded(tmp_path: Path) -> None:
     trials = 80
-    expected = linmax.run("HR-perceptron", linmax.experts(votes=DATA.votes[:trials]), DATA.labels[:trials])
+    expected = linmax.run("HR-perceptron", linmax.instances(votes=DATA.votes[:trials]), DATA.labels[:trials])
     learner = linmax.Learner("HR-perceptron", classes=sorted(set(DATA.labels.tolist())))
     found = []
     for t in range(trials):

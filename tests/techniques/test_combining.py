@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import combine, experts, majority_problem, run, stack
+import linmax
+from linmax import combine, run, stack
 from linmax.core.contract import UNTOUCHED
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
 
 TRIALS = 200 if JIT else 15
 POOL = ["perceptron", "A-winnow(1.3)", "R(s=10)-alma(3)", "A-perceptron"]
 DATA = majority_problem(n=6, r=3, k=3, trials=TRIALS, noise=0.1, seed=7)
-INSTANCES = experts(votes=DATA.votes, classes=range(3))
+INSTANCES = linmax.instances(votes=DATA.votes, classes=range(3))
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +116,7 @@ def test_a_stack_by_hand() -> None:
             root = math.sqrt(squares[i] / (t + 1)) or 1.0
             shares[t, i] = np.exp(centred / root) / np.exp(centred / root).sum()
             member.run(one, DATA.labels[t : t + 1])
-    fused = run("winnow(1.2)", experts(scores=shares, classes=range(3), thresholds=False), DATA.labels)
+    fused = run("winnow(1.2)", linmax.instances(scores=shares, classes=range(3), thresholds=False), DATA.labels)
     trace = machine.run(INSTANCES, DATA.labels)
     assert trace.predictions.tolist() == fused.predictions.tolist()
     fusion = machine.engine.top.fusion
@@ -132,10 +134,10 @@ def test_what_has_no_weights_says_so() -> None:
 @pytest.mark.small
 def test_a_pool_whose_rules_need_different_ranges() -> None:
     """The narrowest need counts, and is named; a fusion sees shares in [0, 1] whatever the members see."""
-    wide = experts(attributes=np.linspace(-3.0, 3.0, 20).reshape(10, 2), classes=range(2))
+    wide = linmax.instances(attributes=np.linspace(-3.0, 3.0, 20).reshape(10, 2), classes=range(2))
     labels = [0, 1] * 5
     for learner in (combine(["perceptron", "winnow(1.1)"]), stack(["perceptron", "A-winnow(1.1)"]), "V-winnow(1.1)"):
-        with pytest.raises(ValueError, match="winnow\\(1.1\\) needs .* reach 3; pass scale='max' to experts"):
+        with pytest.raises(ValueError, match="winnow\\(1.1\\) needs .* reach 3; pass scale='max' to instances"):
             run(learner, wide, labels)
     assert len(run(combine(["perceptron", "p-norm(3)"]), wide, labels)) == 10
     assert len(run(stack(["perceptron"], fusion="winnow(1.1)"), wide, labels)) == 10
@@ -145,7 +147,7 @@ def test_a_pool_whose_rules_need_different_ranges() -> None:
 def test_selection_finds_the_best_rule_at_any_noise() -> None:
     for noise in (0.0, 0.3):
         data = majority_problem(trials=2000, noise=noise, seed=3)
-        instances = experts(votes=data.votes)
+        instances = linmax.instances(votes=data.votes)
         trace = run("VR-combine", instances, data.labels)
         least = min(member.mistakes for member in trace.model.members)
         assert trace.mistakes[-1] <= 1.1 * least + 10

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax import adversaries, bounds
+from linmax.theory import adversaries, bounds
 
-DATA = linmax.majority_problem(n=9, r=3, k=4, trials=400, noise=0.05, seed=3)
-VOTES = linmax.experts(votes=DATA.votes)
+DATA = linmax.datasets.majority_problem(n=9, r=3, k=4, trials=400, noise=0.05, seed=3)
+VOTES = linmax.instances(votes=DATA.votes)
 CLASSES = sorted(set(DATA.labels.tolist()))
 
 
@@ -58,8 +58,8 @@ def test_right_and_wrong_are_all_that_it_uses(learner: str) -> None:
 
 @pytest.mark.small
 def test_two_classes_need_no_draws() -> None:
-    data = linmax.majority_problem(n=7, r=3, k=2, trials=200, noise=0.1, seed=2)
-    votes = linmax.experts(votes=data.votes)
+    data = linmax.datasets.majority_problem(n=7, r=3, k=2, trials=200, noise=0.1, seed=2)
+    votes = linmax.instances(votes=data.votes)
     plain, bandit = (linmax.run(text, votes, data.labels) for text in ("perceptron", "B(gamma=0)-perceptron"))
     assert plain.predictions.tolist() == bandit.predictions.tolist()
     assert bandit.model.labels_used == 200
@@ -68,7 +68,7 @@ def test_two_classes_need_no_draws() -> None:
 
 @pytest.mark.small
 def test_draws_are_uniform_and_as_frequent_as_said() -> None:
-    votes = linmax.experts(votes=[["a"]] * 3000, classes=["a", "b", "c"])
+    votes = linmax.instances(votes=[["a"]] * 3000, classes=["a", "b", "c"])
     tried = linmax.run("B(gamma=0.6)-perceptron", votes, ["a"] * 3000).predictions[100:]  # a is soon predicted
     shares = [float(np.mean(tried == name)) for name in "abc"]
     assert shares == pytest.approx([0.6, 0.2, 0.2], abs=0.03)
@@ -126,16 +126,16 @@ def below(made: np.ndarray, bound: float) -> bool:
 
 @pytest.mark.parametrize(("rule", "noise"), [("perceptron", 0.0), ("p-norm(3)", 0.05), ("balanced-winnow(1.2)", 0.05)])
 def test_the_mean_stays_below_the_bound(rule: str, noise: float) -> None:
-    data = linmax.majority_problem(n=6, r=3, k=3, noise=noise, trials=800, seed=5)
-    votes = linmax.experts(votes=data.votes)
+    data = linmax.datasets.majority_problem(n=6, r=3, k=3, noise=noise, trials=800, seed=5)
+    votes = linmax.instances(votes=data.votes)
     for gamma in (0.15, 0.6):
         traces = [linmax.run(f"B(gamma={gamma}, seed={seed})-{rule}", votes, data.labels) for seed in range(10)]
         made = np.array([trace.mistakes for trace in traces])
-        found = linmax.certify(votes, data.labels, f"B(gamma={gamma})-{rule}")
+        found = linmax.theory.certify(votes, data.labels, f"B(gamma={gamma})-{rule}")
         bound = traces[0].bound(found.u, found.margin)
         assert bound[-1] >= found.bound * (1.0 - 1e-6)  # equal but for Balanced Winnow, whose u may be shorter
         assert all(below(made[:, t], bound[t]) for t in (10, 100, 799))
-        assert linmax.certify(votes, data.labels, rule).bound < found.bound
+        assert linmax.theory.certify(votes, data.labels, rule).bound < found.bound
 
 
 def adversarial(rule: str, k: int, gamma: float, trials: int, seed: int) -> tuple[int, int]:
@@ -146,7 +146,7 @@ def adversarial(rule: str, k: int, gamma: float, trials: int, seed: int) -> tupl
     for _ in range(trials):
         z = adversary(np.zeros(20) if model is None else model.weights.arrays.flat)
         scores, labels = adversaries.as_scores([u if z is None else z], k)
-        instance = linmax.experts(scores=scores, classes=range(k), thresholds=False)
+        instance = linmax.instances(scores=scores, classes=range(k), thresholds=False)
         predicted += 1 if model is None else int(model.predict(instance)[0] != k - 1)
         if model is None:
             trace = linmax.run(f"B(gamma={gamma}, seed={seed})-{rule}", instance, labels)
@@ -191,7 +191,7 @@ def test_the_bound_is_the_formula() -> None:
 
 
 def test_certificates_say_that_they_are_means_and_where_there_is_none() -> None:
-    certificate = linmax.certify(VOTES, DATA.labels, "B(gamma=0.5)-perceptron")
+    certificate = linmax.theory.certify(VOTES, DATA.labels, "B(gamma=0.5)-perceptron")
     assert certificate.expected
     assert "in the mean" in str(certificate)
     for learner, words in (
@@ -201,7 +201,7 @@ def test_certificates_say_that_they_are_means_and_where_there_is_none() -> None:
         ("B(gamma=0)-perceptron", "it may never see a label"),
     ):
         with pytest.raises(ValueError, match=words):
-            linmax.certify(VOTES, DATA.labels, learner.replace("B-R-", "BR-"))
+            linmax.theory.certify(VOTES, DATA.labels, learner.replace("B-R-", "BR-"))
     found = linmax.run("B-perceptron", VOTES, DATA.labels, discover=True)
     with pytest.raises(ValueError, match="all classes known from the start"):
         found.bound(DATA.target)

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import linmax
 from compare import problem, random_votes
 from compare_techniques import follow_technique
-from linmax import average, experts, majority_problem, recycle, run
+from linmax import average, recycle, run
 from linmax.core.contract import LEFT
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
 
 pytestmark = pytest.mark.portable
@@ -70,7 +72,7 @@ def test_updates_are_counted_apart() -> None:
 @pytest.mark.small
 def test_recycling_one_instance() -> None:
     """With s = 1 an instance is shown again until it is learned: 0 < w.z after at most u updates."""
-    instances = experts(attributes=[[1.0], [-3.0]], classes=range(2), thresholds=False)
+    instances = linmax.instances(attributes=[[1.0], [-3.0]], classes=range(2), thresholds=False)
     machine = run(recycle("perceptron(margin=10)", s=1, u=4), instances, [0, 1]).model
     # First z = (1, -1): 2, 4, 6, 8. Then z = (-3 -> class 1): w.z = 24 and is left alone.
     assert machine.updates == 4
@@ -82,7 +84,7 @@ def test_recycling_one_instance() -> None:
 
 def contradictions(trials: int) -> tuple[Any, list[int]]:
     """The same instance with one label and another."""
-    return experts(votes=[[0, 1]] * trials, classes=range(2), thresholds=False), [t % 2 for t in range(trials)]
+    return linmax.instances(votes=[[0, 1]] * trials, classes=range(2), thresholds=False), [t % 2 for t in range(trials)]
 
 
 @pytest.mark.small
@@ -121,7 +123,7 @@ def test_unlimited_uses_of_noisy_data_end() -> None:
 @compiled
 def test_unlimited_uses_of_separable_data_leave_nothing_to_learn() -> None:
     data = majority_problem(n=9, r=5, k=3, trials=300, seed=2)
-    instances = experts(votes=data.votes, classes=range(3))
+    instances = linmax.instances(votes=data.votes, classes=range(3))
     machine = run(recycle("perceptron", s=300, u=math.inf, passes=100_000), instances, data.labels).model
     assert (machine.predict(instances) == data.labels).all()
 
@@ -156,14 +158,14 @@ def test_a_budget_bounds_the_look_ups() -> None:
     """Each recycled update takes one look-up at least, and no more are made than trials have brought."""
     trials = 400 if JIT else 40
     data = majority_problem(trials=trials, noise=0.4, seed=2)
-    instances = experts(votes=data.votes)
+    instances = linmax.instances(votes=data.votes)
     free = run("R(s=50, u=20)-perceptron", instances, data.labels).model
     machine = run("R(s=50, u=20, budget=2)-perceptron", instances, data.labels).model
     left = int(machine.engine.state.counts[0, LEFT])
     assert 0 <= left <= 2 * trials
     assert machine.recycled <= 2 * trials - left
     assert machine.recycled < free.recycled
-    saved = run("R(s=50, budget=2)-perceptron", experts(votes=[["a", "b"]] * 1500), ["a"] * 1500).model
+    saved = run("R(s=50, budget=2)-perceptron", linmax.instances(votes=[["a", "b"]] * 1500), ["a"] * 1500).model
     assert saved.engine.state.counts[0, LEFT] <= 2000
 
 
@@ -174,7 +176,7 @@ def test_a_budget_bounds_the_look_ups() -> None:
 def test_cuts_do_not_matter_to_a_budget(learner: str) -> None:
     trials = 300 if JIT else 30
     data = majority_problem(trials=trials, noise=0.3, seed=3)
-    instances = experts(votes=data.votes)
+    instances = linmax.instances(votes=data.votes)
     whole = run(learner, instances, data.labels)
     machine = run(learner, instances[:0], []).model
     predictions: list[Any] = []
@@ -188,7 +190,7 @@ def test_cuts_do_not_matter_to_a_budget(learner: str) -> None:
 def test_a_large_budget_without_noise_learns_as_much_as_none() -> None:
     trials = 300 if JIT else 30
     data = majority_problem(trials=trials, seed=4)
-    instances = experts(votes=data.votes)
+    instances = linmax.instances(votes=data.votes)
     machine = run("R(s=300, u=1000, budget=1000)-perceptron", instances, data.labels).model
     assert (machine.predict(instances) == data.labels).all()
 

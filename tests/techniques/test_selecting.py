@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax import bounds
+from linmax.theory import bounds
 
-DATA = linmax.majority_problem(trials=400, noise=0.1, seed=3)
-VOTES = linmax.experts(votes=DATA.votes)
+DATA = linmax.datasets.majority_problem(trials=400, noise=0.1, seed=3)
+VOTES = linmax.instances(votes=DATA.votes)
 CLASSES = sorted(set(DATA.labels.tolist()))
 
 
@@ -93,13 +93,13 @@ def test_bad_parameters_are_named(text: str, words: str) -> None:
 
 def test_a_range_that_a_rule_needs_is_checked_inside() -> None:
     with pytest.raises(ValueError, match="needs ratings that differ by at most 1"):
-        linmax.run("S-winnow(1.1)", linmax.experts(attributes=[[3.0], [0.0]]), ["a", "b"])
+        linmax.run("S-winnow(1.1)", linmax.instances(attributes=[[3.0], [0.0]]), ["a", "b"])
 
 
 @pytest.mark.parametrize("rule", ["perceptron", "p-norm(3)"])
 def test_the_mean_stays_below_the_bound(rule: str) -> None:
-    data = linmax.majority_problem(n=9, r=3, k=3, trials=300, seed=5)
-    votes = linmax.experts(votes=data.votes)
+    data = linmax.datasets.majority_problem(n=9, r=3, k=3, trials=300, seed=5)
+    votes = linmax.instances(votes=data.votes)
     full = linmax.run(rule, votes, data.labels)
     for b in (0.5, 4.0):
         traces = [linmax.run(f"S(b={b}, seed={seed})-{rule}", votes, data.labels) for seed in range(20)]
@@ -112,22 +112,22 @@ def test_the_mean_stays_below_the_bound(rule: str) -> None:
 
 
 def test_a_certificate_says_that_it_is_a_mean() -> None:
-    data = linmax.majority_problem(n=6, r=3, k=3, noise=0.0, trials=300, seed=1)
-    votes = linmax.experts(votes=data.votes)
-    certificate = linmax.certify(votes, data.labels, "S(b=2)-perceptron")
+    data = linmax.datasets.majority_problem(n=6, r=3, k=3, noise=0.0, trials=300, seed=1)
+    votes = linmax.instances(votes=data.votes)
+    certificate = linmax.theory.certify(votes, data.labels, "S(b=2)-perceptron")
     assert certificate.expected
     assert "in the mean" in str(certificate)
     radius = math.sqrt(max(float((row**2).sum()) for row in _rows(votes, data.labels)))
     expected = bounds.selective_perceptron(radius, 1.0, certificate.margin, 2.0, certificate.noise)
     assert certificate.bound == pytest.approx(expected)
-    assert not linmax.certify(votes, data.labels, "perceptron").expected
+    assert not linmax.theory.certify(votes, data.labels, "perceptron").expected
     with pytest.raises(ValueError, match=r"no bound is known for S-winnow\(1.1\); known: S-perceptron and S-p-norm"):
-        linmax.certify(votes, data.labels, "S-winnow(1.1)")
+        linmax.theory.certify(votes, data.labels, "S-winnow(1.1)")
     with pytest.raises(ValueError, match="it learns from several rivals"):
-        linmax.certify(votes, data.labels, "S-perceptron(rivals=violated)")
+        linmax.theory.certify(votes, data.labels, "S-perceptron(rivals=violated)")
 
 
-def _rows(votes: linmax.data.experts.Experts, labels: np.ndarray) -> list[np.ndarray]:
+def _rows(votes: linmax.data.instances.Instances, labels: np.ndarray) -> list[np.ndarray]:
     found = []
     for t, label in enumerate(labels.tolist()):
         ratings = votes.matrix(t, votes.names)
@@ -152,7 +152,7 @@ def test_updates_are_told_alike_by_both_techniques_and_by_the_learner_alone(lear
     assert selective.model.labels_used == len(DATA.labels)
     assert selective.changed.tolist() == alone.changed.tolist()
     assert selective.model.updates == alone.model.updates
-    two = linmax.majority_problem(k=2, trials=200, noise=0.1, seed=4)
-    votes = linmax.experts(votes=two.votes)
+    two = linmax.datasets.majority_problem(k=2, trials=200, noise=0.1, seed=4)
+    votes = linmax.instances(votes=two.votes)
     told = linmax.run(linmax.bandit(learner, gamma=0.0), votes, two.labels)
     assert told.changed.tolist() == linmax.run(learner, votes, two.labels).changed.tolist()

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linmax import LinearThreshold, experts, majority_problem, run
+from linmax import instances, run
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import JIT
+from linmax.theory import LinearThreshold
 
 pytestmark = [pytest.mark.small, pytest.mark.skipif(not JIT, reason="needs many trials")]
 
@@ -50,8 +52,8 @@ def problem(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def test_silent_voters_change_nothing(text: str) -> None:
     votes, labels = problem()
     silent = np.full((TRIALS, SILENT), None, object)
-    plain = run(text, experts(votes=votes, classes=range(4)), labels)
-    crowd = run(text, experts(votes=np.hstack([votes, silent]), classes=range(4)), labels)
+    plain = run(text, instances(votes=votes, classes=range(4)), labels)
+    crowd = run(text, instances(votes=np.hstack([votes, silent]), classes=range(4)), labels)
     assert crowd.predictions.tolist() == plain.predictions.tolist()
     assert crowd.changed.tolist() == plain.changed.tolist()
 
@@ -61,9 +63,9 @@ def test_a_late_voter_is_one_that_was_silent(text: str) -> None:
     votes, labels = problem(1)
     begin = TRIALS // 2
     votes[:begin, -LATE:] = None
-    whole = run(text, experts(votes=votes, classes=range(4)), labels)
-    first = run(text, experts(votes=votes[:begin, :-LATE], classes=range(4)), labels[:begin])
-    second = first.model.run(experts(votes=votes[begin:], classes=range(4)), labels[begin:], grow=True)
+    whole = run(text, instances(votes=votes, classes=range(4)), labels)
+    first = run(text, instances(votes=votes[:begin, :-LATE], classes=range(4)), labels[:begin])
+    second = first.model.run(instances(votes=votes[begin:], classes=range(4)), labels[begin:], grow=True)
     assert [*first.predictions, *second.predictions] == whole.predictions.tolist()
 
 

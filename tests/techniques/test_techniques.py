@@ -14,20 +14,8 @@ from test_rules import small_problems
 
 from compare import CASES, Case, Problem, problem, problems
 from compare_techniques import follow_technique, slow_of
-from linmax import (
-    average,
-    bandit,
-    combine,
-    experts,
-    majority_problem,
-    parse,
-    recycle,
-    run,
-    selective,
-    stack,
-    vote,
-    vr_combine,
-)
+from linmax import average, bandit, combine, instances, parse, recycle, run, selective, stack, vote, vr_combine
+from linmax.datasets import majority_problem
 from linmax.jit.compiling import CHECKED, JIT
 
 pytestmark = pytest.mark.portable
@@ -204,7 +192,7 @@ def test_raters_that_appear_are_raters_that_rated_nothing(text: str, technique: 
     ratings[np.arange(TRIALS)[:, None] < begin] = 0.0
     learner = TECHNIQUES[technique](text)
     slow = slow_of(learner, 3)
-    trace = run(learner, experts(scores=ratings, classes=range(3), thresholds=False), labels)
+    trace = run(learner, instances(scores=ratings, classes=range(3), thresholds=False), labels)
     for t in range(TRIALS):
         here = int((begin <= t).sum())
         assert trace.predictions[t] == slow.trial(ratings[t, :here].T.copy(), int(labels[t])), t
@@ -222,8 +210,8 @@ def test_voters_that_appear_are_voters_that_abstained(learner: str) -> None:
     votes[np.arange(TRIALS)[:, None] < [0, 0, 0, TRIALS // 3, TRIALS // 2]] = -1
     labels = np.where(rng.random(TRIALS) < 0.7, votes[:, 0], rng.integers(3, size=TRIALS))
     assert follow_technique(learner, problem(labels, 3, votes=votes)) > TRIALS // 2
-    few = run(learner, experts(votes=votes[: TRIALS // 3, :3], classes=range(3), abstain=-1), labels[: TRIALS // 3])
-    many = run(learner, experts(votes=votes, classes=range(3), abstain=-1)[: TRIALS // 3], labels[: TRIALS // 3])
+    few = run(learner, instances(votes=votes[: TRIALS // 3, :3], classes=range(3), abstain=-1), labels[: TRIALS // 3])
+    many = run(learner, instances(votes=votes, classes=range(3), abstain=-1)[: TRIALS // 3], labels[: TRIALS // 3])
     if "V" not in learner:  # whose norms count the weights of those who are there
         assert few.predictions.tolist() == many.predictions.tolist()
 
@@ -235,5 +223,5 @@ def test_mistakes_on_the_majority_problem() -> None:
         mistakes = []
         for seed in range(3):
             data = majority_problem(trials=5000, seed=seed)
-            mistakes.append(run(learner, experts(votes=data.votes), data.labels).mistakes[-1])
+            mistakes.append(run(learner, instances(votes=data.votes), data.labels).mistakes[-1])
         assert low < np.mean(mistakes) < high, (learner, mistakes)

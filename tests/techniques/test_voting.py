@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import linmax
 from compare import problem
 from compare_techniques import follow_technique
-from linmax import Learner, combine, experts, majority_problem, parse, recycle, run, vote
+from linmax import Learner, combine, parse, recycle, run, vote
+from linmax.datasets import majority_problem
 from linmax.engine.engine import Engine
 from linmax.jit.compiling import JIT
 from linmax.techniques.voting import BASIC, CENTRE, OPEN, RESTARTS, SIZE, SPACING, TAU, VOTING, WAIT, half_window
@@ -27,7 +29,7 @@ class Watched:
     """A vote over a Perceptron that is never wrong after its first trial, so that nothing restarts."""
 
     def __init__(self, **options: Any) -> None:
-        self.instances = experts(votes=[[0, 1]], classes=range(2), thresholds=False)
+        self.instances = linmax.instances(votes=[[0, 1]], classes=range(2), thresholds=False)
         self.machine = run(vote("perceptron", d=NEVER, **options), self.instances[:0], []).model
 
     def play(self, trials: int = 1) -> Watched:
@@ -121,7 +123,9 @@ def test_odd_and_even_numbers_of_hypotheses(h: int) -> None:
 @pytest.mark.small
 def test_the_sum_is_that_of_the_saved_hypotheses() -> None:
     data = majority_problem(n=5, r=3, k=3, trials=60, noise=0.1, seed=1)
-    machine = run(vote("winnow(1.5)", h=5, w=9, r=9), experts(votes=data.votes, classes=range(3)), data.labels).model
+    machine = run(
+        vote("winnow(1.5)", h=5, w=9, r=9), linmax.instances(votes=data.votes, classes=range(3)), data.labels
+    ).model
     ballot = machine.engine.top.ballot
     np.testing.assert_allclose(ballot.total, ballot.saved[: ballot.marks[SIZE]].sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(ballot.saved[: ballot.marks[SIZE]], axis=1), 1.0, rtol=1e-9)
@@ -140,7 +144,7 @@ def drifting(trials: int, period: int) -> tuple[np.ndarray, np.ndarray]:
 @compiled
 def test_restarts_double_the_wait() -> None:
     votes, labels = drifting(1200, 60)
-    instances = experts(votes=votes, classes=range(3))
+    instances = linmax.instances(votes=votes, classes=range(3))
     machine = run(vote("alma(3)", d=10, h=8), instances[:0], []).model
     marks = machine.engine.top.ballot.marks
     waits = []
@@ -168,7 +172,7 @@ def test_restarts_equal_the_reference(scale: str) -> None:
     votes, labels = drifting(160, 20)
     learner = vote("alma(3)", d=5, h=4, w=10, r=10, scale=scale)
     assert follow_technique(learner, problem(labels, 3, votes=votes)) > 40
-    assert run(learner, experts(votes=votes), labels).model.engine.top.ballot.marks[RESTARTS] >= 2
+    assert run(learner, linmax.instances(votes=votes), labels).model.engine.top.ballot.marks[RESTARTS] >= 2
 
 
 @compiled
@@ -178,7 +182,7 @@ def test_restarts_equal_the_reference(scale: str) -> None:
 def test_the_guarantee(base: str) -> None:
     """Mistakes <= 2 M_B + restarts + 1 and restarts <= lg(T/d + 1), whatever comes."""
     for votes, labels in (drifting(800, 40), drifting(800, 3), drifting(800, 200)):
-        instances = experts(votes=votes, classes=range(3))
+        instances = linmax.instances(votes=votes, classes=range(3))
         alone = run(base, instances, labels).mistakes[-1]
         trace = run(vote(base, d=10, h=8), instances, labels)
         restarts = trace.model.engine.top.ballot.marks[RESTARTS]
@@ -189,7 +193,7 @@ def test_the_guarantee(base: str) -> None:
 @compiled
 def test_voting_helps_on_the_majority_problem_with_noise() -> None:
     data = majority_problem(trials=3000, noise=0.2, seed=1)
-    instances = experts(votes=data.votes)
+    instances = linmax.instances(votes=data.votes)
     assert run("VR-perceptron", instances, data.labels).wrong[1000:].mean() < 0.27
     assert run("R-perceptron", instances, data.labels).wrong[1000:].mean() > 0.3
 
@@ -201,7 +205,7 @@ def test_voting_helps_on_the_majority_problem_with_noise() -> None:
 def test_every_hypothesis_is_as_probable_in_a_sample() -> None:
     """Each of 1,000 places holds each of 41 hypotheses with probability 1/41, whatever the others hold."""
     data = majority_problem(n=4, r=3, k=3, trials=40, seed=1)
-    instances = experts(votes=data.votes, classes=range(3))
+    instances = linmax.instances(votes=data.votes, classes=range(3))
     counts = np.zeros(42)
     for seed in range(10):
         learner = vote("perceptron", h=1000, saved="random", seed=seed)
@@ -215,7 +219,7 @@ def test_every_hypothesis_is_as_probable_in_a_sample() -> None:
 @pytest.mark.small
 def test_a_sample_depends_on_its_seed_alone() -> None:
     data = majority_problem(n=5, r=3, k=3, trials=60, noise=0.2, seed=1)
-    instances = experts(votes=data.votes, classes=range(3))
+    instances = linmax.instances(votes=data.votes, classes=range(3))
 
     def sample(seed: int, cuts: list[int]) -> dict[str, np.ndarray]:
         machine = run(vote("winnow(1.5)", h=5, saved="random", seed=seed), instances[:0], []).model
@@ -246,7 +250,7 @@ def test_a_sample_has_no_windows(option: str) -> None:
 def test_a_better_hypothesis_takes_the_slot() -> None:
     """With a wide window the saved hypothesis is one that is right on most of the recent instances."""
     data = majority_problem(n=6, r=3, k=3, trials=120 if JIT else 16, noise=0.15, seed=4)
-    instances = experts(votes=data.votes, classes=range(3))
+    instances = linmax.instances(votes=data.votes, classes=range(3))
     machine = run(vote("perceptron", h=2, w=50, r=12, d=NEVER), instances[:0], []).model
     ballot = machine.engine.top.ballot
     taken = 0
@@ -288,7 +292,7 @@ def test_a_better_hypothesis_takes_the_slot() -> None:
     ids=str,
 )
 def test_only_weights_may_vote(base: Any) -> None:
-    instances = experts(votes=[[0, 1]], classes=range(2))
+    instances = linmax.instances(votes=[[0, 1]], classes=range(2))
     with pytest.raises(
         ValueError, match="vote\\(\\) needs hypotheses that are weights; .* has none: vote over its members"
     ):
@@ -297,13 +301,13 @@ def test_only_weights_may_vote(base: Any) -> None:
 
 def test_nobody_votes_twice() -> None:
     with pytest.raises(ValueError, match="^VV-perceptron votes twice; once is enough$"):
-        run(vote("V-perceptron"), experts(votes=[[0, 1]], classes=range(2)), [0])
+        run(vote("V-perceptron"), linmax.instances(votes=[[0, 1]], classes=range(2)), [0])
 
 
 @pytest.mark.small
 def test_weights_of_a_vote_that_is_not_trusted_are_those_of_what_it_votes_over() -> None:
     votes, labels = drifting(400 if JIT else 40, 20)
-    instances = experts(votes=votes, classes=range(3))
+    instances = linmax.instances(votes=votes, classes=range(3))
     machine = run(vote(recycle("alma(3)", s=5), d=NEVER, h=4), instances[:0], []).model
     alone = run(recycle("alma(3)", s=5), instances[:0], []).model
     distrusted = 0
@@ -360,7 +364,7 @@ def test_ties_are_ties(scale: str, tie: str) -> None:
             votes, labels = random.integers(0, 2, (20, 6)), random.integers(0, 2, 20)
             expected, ties = exact_vote(votes, labels, 2, scale, tie == "largest")
             met += ties
-            given = experts(votes=votes, classes=range(2), thresholds=False)
+            given = linmax.instances(votes=votes, classes=range(2), thresholds=False)
             assert run(learner, given, labels, tie=tie).predictions.tolist() == expected
             if seed % 10 == 0:
                 one = Learner(learner, classes=range(2), thresholds=False, tie=tie)
@@ -380,7 +384,7 @@ def test_recent_instances_are_counted_alike_with_and_without_a_panel(
     noise: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = majority_problem(trials=600 if JIT else 60, noise=noise, seed=3)
-    instances = experts(votes=data.votes)
+    instances = linmax.instances(votes=data.votes)
     found = run("V-combine(AR-perceptron, A-winnow(1.2))", instances, data.labels)
     monkeypatch.setattr(Engine, "small", lambda engine, trials: False)
     wanted = run("V-combine(AR-perceptron, A-winnow(1.2))", instances, data.labels)

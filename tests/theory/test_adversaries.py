@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_bounds import CASES, Case, holds, seen
 
 import reference
-from linmax import adversaries, bounds
+from linmax.theory import adversaries, bounds
 
 Vector = npt.NDArray[np.float64]
 

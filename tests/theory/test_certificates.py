@@ -18,7 +18,7 @@ from test_bounds import CASES, holds
 
 import linmax
 import reference
-from linmax import adversaries, bounds
+from linmax.theory import adversaries, bounds
 from linmax.theory.certificates import certify, certify_rows, hinge_noise, least_noise, widest_margin
 from linmax.theory.rows import Rows
 
@@ -297,9 +297,9 @@ def test_least_winnow_bound_by_duality(flips: float) -> None:
 
 
 def test_majority_problem_does_better_than_its_target() -> None:
-    data = linmax.majority_problem(n=20, r=10, k=5, noise=0.0, trials=1000, seed=1)
+    data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.0, trials=1000, seed=1)
     target = np.array([1 / 12] * 10 + [0.0] * 10 + [4 / 60, 3 / 60, 2 / 60, 1 / 60, 0.0])
-    instances = linmax.experts(votes=data.votes)
+    instances = linmax.instances(votes=data.votes)
     found = certify(instances, data.labels, "winnow")
     assert found.separable
     assert found.alpha is not None
@@ -326,7 +326,7 @@ def test_updates_within_the_certificate(learner: str, seed: int, k: int, flips: 
     u = random.dirichlet(np.full(5, 0.5))
     labels = np.argmax(np.einsum("tnk,n->tk", scores, u), axis=1)
     labels = np.where(random.random(80) < flips, random.integers(k, size=80), labels)
-    found = certify(linmax.experts(scores=scores), labels, learner)
+    found = certify(linmax.instances(scores=scores), labels, learner)
     assert found.mistakes is not None
     assert found.mistakes <= found.updates
     assert holds(found.updates, found.bound)
@@ -336,18 +336,18 @@ def test_updates_within_the_certificate(learner: str, seed: int, k: int, flips: 
     "learner", ["R(s=10, u=3)-winnow(1.1)", "V(d=10)-perceptron", "V(d=10)R(s=10, u=2)-perceptron"]
 )
 def test_techniques_that_keep_a_bound(learner: str) -> None:
-    data = linmax.majority_problem(n=6, r=3, k=3, noise=0.1, trials=200, seed=3)
-    found = certify(linmax.experts(votes=data.votes), data.labels, learner)
+    data = linmax.datasets.majority_problem(n=6, r=3, k=3, noise=0.1, trials=200, seed=3)
+    found = certify(linmax.instances(votes=data.votes), data.labels, learner)
     assert holds(found.mistakes or 0, found.bound)
     rule = learner.rsplit("-", 1)[1]
-    plain = certify(linmax.experts(votes=data.votes), data.labels, rule)
+    plain = certify(linmax.instances(votes=data.votes), data.labels, rule)
     assert found.bound > plain.bound
 
 
 @pytest.mark.parametrize("learner", ["winnow(1.1)", "perceptron", "balanced-winnow(1.05)"])
 def test_turncoats_are_noise(learner: str) -> None:
     votes, labels = adversaries.turncoats(n=8, relevant=3, k=3, trials=300, seed=1)
-    found = certify(linmax.experts(votes=votes), labels, learner)
+    found = certify(linmax.instances(votes=votes), labels, learner)
     assert found.separable is False
     assert holds(found.updates or 0, found.bound)
 
@@ -391,7 +391,7 @@ def test_the_comparator_is_laid_out_like_the_weights() -> None:
     random = np.random.default_rng(8)
     x = random.normal(size=(120, 2))
     labels = np.array(["b", "c", "a"])[np.argmax(x @ [[1.0, -1.0, 0.0], [0.0, 0.5, -1.0]], axis=1)]
-    instances = linmax.experts(attributes=x)
+    instances = linmax.instances(attributes=x)
     found = certify(instances, labels, "perceptron")
     trace = linmax.run("perceptron", instances, labels, passes=200)
     weights = trace.model.weights.arrays.flat
@@ -418,9 +418,9 @@ def test_a_sample_still_gives_a_true_bound() -> None:
 
 
 def test_five_thousand_instances_within_a_minute() -> None:
-    data = linmax.majority_problem(n=20, r=10, k=5, noise=0.05, trials=5000, seed=0)
+    data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.05, trials=5000, seed=0)
     begun = time.process_time()  # the machine may be busy
-    found = certify(linmax.experts(votes=data.votes), data.labels, "winnow(1.03)")
+    found = certify(linmax.instances(votes=data.votes), data.labels, "winnow(1.03)")
     assert time.process_time() - begun < 60
     assert len(found.u) == 25
     assert found.sampled is None
@@ -477,8 +477,8 @@ def test_where_theory_is_silent() -> None:
         (lambda: certify([[1.0], [2.0]], [1]), "one per trial"),
         (lambda: certify([[1.0], [2.0]], [1, 1]), "labels must be two"),
         (lambda: certify(np.zeros((0, 2)), []), "instances must not be empty"),
-        (lambda: certify(linmax.experts(votes=[["a"], ["a"]]), ["a", "a"]), "two classes or more"),
-        (lambda: certify(linmax.experts(votes=[["a"]], classes=["a", "b"]), ["x"]), "'x' is not among the classes"),
+        (lambda: certify(linmax.instances(votes=[["a"], ["a"]]), ["a", "a"]), "two classes or more"),
+        (lambda: certify(linmax.instances(votes=[["a"]], classes=["a", "b"]), ["x"]), "'x' is not among the classes"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], Any], words: str) -> None:
@@ -492,7 +492,7 @@ def test_a_bound_that_lucky_draws_alone_would_keep_is_vacuous(learner: str) -> N
     """Of labels at random nothing is learned; some of the classes drawn are right all the same."""
     random = np.random.default_rng(0)
     found = certify(
-        linmax.experts(votes=random.integers(0, 4, (60, 3)), classes=[0, 1, 2, 3]), random.integers(0, 4, 60), learner
+        linmax.instances(votes=random.integers(0, 4, (60, 3)), classes=[0, 1, 2, 3]), random.integers(0, 4, 60), learner
     )
     assert found.bound < found.trials
     assert found.bound >= found.most * (1 - 1e-9)
@@ -503,7 +503,7 @@ def test_a_bound_that_lucky_draws_alone_would_keep_is_vacuous(learner: str) -> N
 @pytest.mark.small
 def test_a_bound_in_the_mean_that_says_something() -> None:
     votes = np.tile([[0, 1], [1, 2], [2, 0]], (400, 1))
-    found = certify(linmax.experts(votes=votes, thresholds=False), votes[:, 0], "B(gamma=0.3)-perceptron")
+    found = certify(linmax.instances(votes=votes, thresholds=False), votes[:, 0], "B(gamma=0.3)-perceptron")
     assert found.bound < found.most < found.trials
     assert not found.vacuous
 
@@ -527,6 +527,8 @@ def test_a_soft_margin_beside_separable_data_is_explained() -> None:
     assert found.widest is not None
     margin, bound = found.widest
     assert margin == pytest.approx(widest_margin(rows, order=2.0)[1])
-    assert bound == pytest.approx(linmax.bounds.perceptron(float(np.linalg.norm(rows, axis=1).max()), 1.0, margin))
+    assert bound == pytest.approx(
+        linmax.theory.bounds.perceptron(float(np.linalg.norm(rows, axis=1).max()), 1.0, margin)
+    )
     assert bound > found.bound
     assert f"hard margin  {margin:.6g} (bound" in str(found)

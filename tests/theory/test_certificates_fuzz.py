@@ -12,13 +12,14 @@ import pytest
 from test_bounds import holds
 
 import linmax
-from linmax import bounds, rivals
+from linmax import rivals
 from linmax.cli import main
 from linmax.core.contract import Rule
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.engine.notation import as_learner
 from linmax.jit.compiling import JIT
 from linmax.techniques.recycling import Recycled
+from linmax.theory import bounds
 from linmax.theory.certificates import Certificate, certify, certify_rows, widest_margin
 from linmax.theory.rows import Rows
 
@@ -51,29 +52,29 @@ LEARNERS = [
 ]
 
 
-def nasty() -> dict[str, tuple[Experts, list[Any]]]:
+def nasty() -> dict[str, tuple[Instances, list[Any]]]:
     random = np.random.default_rng(0)
     scores, labels = random.random((16, 3, 3)), random.integers(3, size=16).tolist()
     easy = np.argmax(scores[:, 0], axis=1).tolist()
     x = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     pair = [[1.0, 0.5], [1.0, 0.5], [0.75, -0.25], [0.75, -0.25]]
     return {
-        "xor": (linmax.experts(attributes=x), [0, 1, 1, 0]),
-        "xor, no thresholds": (linmax.experts(attributes=x, thresholds=False), [0, 1, 1, 0]),
-        "contradictory pairs": (linmax.experts(attributes=pair), [0, 1, 0, 1]),
-        "contradictory pairs, no thresholds": (linmax.experts(attributes=pair, thresholds=False), [0, 1, 0, 1]),
-        "ratings of 1e-6": (linmax.experts(scores=1e-6 * scores, thresholds=False), labels),
-        "ratings of 1e-13": (linmax.experts(scores=1e-13 * scores, thresholds=False), labels),
-        "ratings of 1e-13, separable": (linmax.experts(scores=1e-13 * scores, thresholds=False), easy),
-        "ratings of 1e-13 and thresholds": (linmax.experts(scores=1e-13 * scores), labels),
-        "zeros": (linmax.experts(scores=0.0 * scores, thresholds=False), labels),
-        "one trial": (linmax.experts(votes=[["a", "b"]], classes=["a", "b"]), ["a"]),
-        "nobody votes": (linmax.experts(votes=[[None, None]] * 5, classes=["a", "b"]), ["a", "b", "a", "a", "b"]),
+        "xor": (linmax.instances(attributes=x), [0, 1, 1, 0]),
+        "xor, no thresholds": (linmax.instances(attributes=x, thresholds=False), [0, 1, 1, 0]),
+        "contradictory pairs": (linmax.instances(attributes=pair), [0, 1, 0, 1]),
+        "contradictory pairs, no thresholds": (linmax.instances(attributes=pair, thresholds=False), [0, 1, 0, 1]),
+        "ratings of 1e-6": (linmax.instances(scores=1e-6 * scores, thresholds=False), labels),
+        "ratings of 1e-13": (linmax.instances(scores=1e-13 * scores, thresholds=False), labels),
+        "ratings of 1e-13, separable": (linmax.instances(scores=1e-13 * scores, thresholds=False), easy),
+        "ratings of 1e-13 and thresholds": (linmax.instances(scores=1e-13 * scores), labels),
+        "zeros": (linmax.instances(scores=0.0 * scores, thresholds=False), labels),
+        "one trial": (linmax.instances(votes=[["a", "b"]], classes=["a", "b"]), ["a"]),
+        "nobody votes": (linmax.instances(votes=[[None, None]] * 5, classes=["a", "b"]), ["a", "b", "a", "a", "b"]),
         "teacher of all rivals": unteaching(rivals_of=4, cycles=4),
     }
 
 
-def unteaching(rivals_of: int, cycles: int) -> tuple[Experts, list[Any]]:
+def unteaching(rivals_of: int, cycles: int) -> tuple[Instances, list[Any]]:
     """Sub-expert j alone speaks for the label, one after the other; then one trial has every one speak against it.
 
     For the Perceptron on every violated rival that one trial takes back all that the others have taught.
@@ -82,13 +83,13 @@ def unteaching(rivals_of: int, cycles: int) -> tuple[Experts, list[Any]]:
     for j in range(rivals_of):
         scores[:, j, j, -1] = 1.0
         scores[:, -1, j, j] = 1.0
-    instances = linmax.experts(
+    instances = linmax.instances(
         scores=scores.reshape(-1, rivals_of, rivals_of + 1), classes=range(rivals_of + 1), thresholds=False
     )
     return instances, [rivals_of] * len(instances)
 
 
-def rows_of(instances: Experts, labels: list[Any]) -> Rows:
+def rows_of(instances: Instances, labels: list[Any]) -> Rows:
     classes = sorted({*instances.names, *labels})
     blocks = [np.asarray(instances.differences(t, label, classes)) for t, label in enumerate(labels)]
     return Rows(np.concatenate(blocks), np.repeat(np.arange(len(labels)), len(classes) - 1))
@@ -127,7 +128,7 @@ def again(found: Certificate, text: str, rows: Rows) -> float:
     return float(form(found.u, found.margin, alpha, noise, thickness=thickness, largest=rows.largest))
 
 
-def check(instances: Experts, labels: list[Any], text: str) -> Certificate:
+def check(instances: Instances, labels: list[Any], text: str) -> Certificate:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = certify(instances, labels, text)
@@ -147,7 +148,7 @@ def test_an_answer_for_nasty_data(name: str) -> None:
         check(instances, labels, text)
 
 
-def small_problem(seed: int) -> tuple[Experts, list[Any]]:
+def small_problem(seed: int) -> tuple[Instances, list[Any]]:
     """A few trials of votes, scores or attributes, at an odd scale, with equal, opposite and empty rows among them."""
     random = np.random.default_rng(seed)
     trials, n, k = (int(random.integers(low, high)) for low, high in ((1, 12), (1, 4), (2, 5)))
@@ -157,13 +158,13 @@ def small_problem(seed: int) -> tuple[Experts, list[Any]]:
     kind = seed % 3
     if kind == 0:
         votes = random.choice([*range(k), None], (trials, n)).tolist()
-        return linmax.experts(votes=votes, classes=range(k), thresholds=thresholds), labels
+        return linmax.instances(votes=votes, classes=range(k), thresholds=thresholds), labels
     values = random.choice([0.0, 0.5, 1.0], (trials, n, k)) if seed % 2 else random.random((trials, n, k))
     values[random.random(trials) < 0.2] = 0.0
     values = scale * values[random.integers(trials, size=trials)]
     if kind == 1:
-        return linmax.experts(scores=values, classes=range(k), thresholds=thresholds), labels
-    return linmax.experts(attributes=values[:, :, 0], classes=range(k), thresholds=thresholds), labels
+        return linmax.instances(scores=values, classes=range(k), thresholds=thresholds), labels
+    return linmax.instances(attributes=values[:, :, 0], classes=range(k), thresholds=thresholds), labels
 
 
 @pytest.mark.parametrize("seed", range(12 if JIT else 4))
@@ -274,7 +275,7 @@ def test_no_noisy_problem_breaks_the_certificate_of_violated_rivals(text: str) -
         n, k, trials = int(random.integers(1, 6)), int(random.integers(3, 8)), 40 if JIT else 12
         scores = random.choice([0.0, 1.0], (trials, n, k), p=[0.7, 0.3])
         labels = np.where(random.random(trials) < 0.2, 0, np.argmax(scores.sum(axis=1), axis=1))
-        instances = linmax.experts(scores=scores, classes=range(k), thresholds=False)
+        instances = linmax.instances(scores=scores, classes=range(k), thresholds=False)
         learner = rivals(text, "violated")
         found = certify(instances, labels, learner)
         trace = linmax.run(learner, instances, labels)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linmax.conversion import drawn, first_survivor, longest_survivor, selected, two_phase
 
 import linmax
 import reference
-from linmax import bounds, conversion
+from linmax.theory import bounds, conversion
+from linmax.theory.conversion import drawn, first_survivor, longest_survivor, selected, two_phase
 
 Example = tuple[Any, int]
 
@@ -315,10 +315,10 @@ def test_bad_input_is_named(call: Callable[[], Any], words: str) -> None:
 @pytest.mark.parametrize("learner", ["perceptron", "AR-winnow(1.2)", "V-perceptron"])
 @pytest.mark.parametrize("kind", ["votes", "attributes", "scores"])
 def test_one_by_one_equals_a_run(learner: str, kind: str) -> None:
-    data = linmax.majority_problem(n=4, r=3, k=3, trials=40, seed=3)
+    data = linmax.datasets.majority_problem(n=4, r=3, k=3, trials=40, seed=3)
     ratings = np.eye(3)[data.votes]
     blocks = {"votes": data.votes, "scores": ratings, "attributes": ratings.reshape(40, -1)}
-    whole_run = linmax.run(learner, linmax.experts(**{kind: blocks[kind]}, classes=range(3)), data.labels)
+    whole_run = linmax.run(learner, linmax.instances(**{kind: blocks[kind]}, classes=range(3)), data.labels)
     single = conversion.OneByOne(learner, range(3), kind)
     predictions = []
     for x, label in zip(blocks[kind], data.labels.tolist(), strict=True):

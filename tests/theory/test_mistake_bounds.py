@@ -1,4 +1,4 @@
-"""The bound along a run is the formula of `linmax.bounds` with the noise so far."""
+"""The bound along a run is the formula of `linmax.theory.bounds` with the noise so far."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax import bounds
+from linmax.theory import bounds
 from linmax.theory.mistake_bounds import bound_of
 from linmax.theory.rows import Rows
 
-DATA = linmax.majority_problem(n=6, r=3, k=2, noise=0.1, trials=40, seed=3)
+DATA = linmax.datasets.majority_problem(n=6, r=3, k=2, noise=0.1, trials=40, seed=3)
 MARGIN = 0.2
 
 
 def so_far(text: str) -> np.ndarray:
-    instances = linmax.experts(votes=DATA.votes, thresholds=False)
+    instances = linmax.instances(votes=DATA.votes, thresholds=False)
     return linmax.run(text, instances, DATA.labels).bound(np.eye(6)[0], MARGIN)
 
 
@@ -66,6 +66,6 @@ def test_a_link_of_ones_own_has_no_bound() -> None:
 
 
 def test_bounds_are_loaded_when_one_is_asked_for() -> None:
-    code = "import sys, linmax.rules, linmax.models.run; print([m for m in sys.modules if 'linmax.bounds' in m])"
+    code = "import sys, linmax.rules, linmax.models.run; print([m for m in sys.modules if 'linmax.theory.bounds' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

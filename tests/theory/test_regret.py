@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax import adversaries, bounds
 from linmax.learners.votes.pool import RATE
+from linmax.theory import adversaries, bounds
 from linmax.theory.regret import Losses, least, losses_of
 
 
-def losses(learner: str, instances: linmax.data.experts.Experts, labels: np.ndarray) -> Losses:
+def losses(learner: str, instances: linmax.data.instances.Instances, labels: np.ndarray) -> Losses:
     trace = linmax.run(learner, instances, labels)
     model = type(trace.model)(trace.model.learner, instances.layout, trace.model.classes, trace.model.engine.settings)
     return losses_of(model, instances, labels)
@@ -44,9 +44,9 @@ def test_it_is_the_least_over_all_sequences() -> None:
 @pytest.mark.parametrize("learner", ["votes", "auto"])
 def test_the_pool_never_loses_more(learner: str) -> None:
     """Voters that change sides half-way, and ones that do not; the losses are those of the run itself."""
-    data = linmax.majority_problem(n=8, r=4, k=3, trials=250, noise=0.1, seed=4)
+    data = linmax.datasets.majority_problem(n=8, r=4, k=3, trials=250, noise=0.1, seed=4)
     for votes, labels in (adversaries.turncoats(n=6, relevant=2, k=3, trials=250, seed=1), (data.votes, data.labels)):
-        instances = linmax.experts(votes=votes)
+        instances = linmax.instances(votes=votes)
         trace = linmax.run(learner, instances, labels)
         made = losses(learner, instances, labels)
         previous = np.inf
@@ -70,12 +70,12 @@ def test_the_pool_never_loses_more(learner: str) -> None:
 
 @pytest.mark.small
 def test_where_there_is_none_it_says_why() -> None:
-    data = linmax.majority_problem(trials=30, seed=0)
-    votes = linmax.experts(votes=data.votes)
+    data = linmax.datasets.majority_problem(trials=30, seed=0)
+    votes = linmax.instances(votes=data.votes)
     with pytest.raises(ValueError, match="perceptron mixes none"):
         linmax.run("perceptron", votes, data.labels).regret()
     with pytest.raises(ValueError, match="auto mixes none"):
-        linmax.run("auto", linmax.experts(attributes=np.eye(3)), [0, 1, 2]).regret()
+        linmax.run("auto", linmax.instances(attributes=np.eye(3)), [0, 1, 2]).regret()
     with pytest.raises(ValueError, match="all classes known from the start"):
         linmax.run("votes", votes, data.labels, discover=True).regret()
     with pytest.raises(ValueError, match="a label at every trial"):

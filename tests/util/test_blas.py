@@ -15,7 +15,7 @@ REFIT = """
 import random, sys
 from threadpoolctl import threadpool_info
 import linmax
-from linmax.learners import softmax as softmax_state
+from linmax.learners import second_order as softmax_state
 
 held = []
 factored = softmax_state.factored

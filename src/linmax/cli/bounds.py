@@ -21,7 +21,7 @@ from linmax.cli.options import FORMAT_OPTION, JSON_OPTION, cells_listed
 from linmax.cli.report import console, say, shown_name
 
 if TYPE_CHECKING:
-    from linmax.data.experts import Experts
+    from linmax.data.instances import Instances
     from linmax.io.batch import Batch
     from linmax.io.sources import Source
     from linmax.theory.certificates import Certificate
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         outputs.write_json(_figures(arguments, certificates), arguments.json)
 
 
-def _learners(arguments: argparse.Namespace, instances: Experts) -> list[str]:
+def _learners(arguments: argparse.Namespace, instances: Instances) -> list[str]:
     if arguments.learners:
         return [text.strip() for text in arguments.learners.split(";") if text.strip()]
     layout = instances.layout
@@ -132,7 +132,7 @@ def _figures(arguments: argparse.Namespace, certificates: list[Certificate]) -> 
     }
 
 
-def _read(arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
+def _read(arguments: argparse.Namespace) -> tuple[Instances, list[Any]]:
     """Instances and labels of a file."""
     from linmax.io.formats import format_class
     from linmax.io.reader import open_source
@@ -144,9 +144,9 @@ def _read(arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
         return _from_rows(source, kind, arguments)
 
 
-def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
+def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Instances, list[Any]]:
     """Return the rows of a table: columns of numbers are attributes, others are voters."""
-    from linmax.data.experts import experts
+    from linmax.data.instances import instances as instances_of
     from linmax.io.formats import format_class
     from linmax.io.reader import read_columns
     from linmax.io.schema import LABEL_NAMES, label_of
@@ -168,7 +168,7 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
     voters = {column: cells for column, cells in used.items() if column not in numbers}
     if not used:
         raise ValueError(f"{name} has no column besides the label {label!r}")
-    instances = experts(
+    instances = instances_of(
         votes=[list(row) for row in zip(*voters.values(), strict=True)] if voters else None,
         attributes=[list(row) for row in zip(*numbers.values(), strict=True)] if numbers else None,
         scale=_scale(arguments),
@@ -177,9 +177,9 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
     return instances, labels
 
 
-def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Experts, list[Any]]:
+def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Instances, list[Any]]:
     """The rows of a stream; the first bad line is an error."""
-    from linmax.data.experts import experts
+    from linmax.data.instances import instances as instances_of
     from linmax.io.batch import joined
     from linmax.io.options import ReadOptions
     from linmax.io.reader import StreamReader
@@ -196,7 +196,7 @@ def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tupl
     numbers = _numbers(labels)
     if numbers is not None and all(map(math.isfinite, numbers)):
         labels = [int(number) if number.is_integer() else number for number in numbers]
-    return experts(attributes=attributes, scale=_scale(arguments), thresholds=not arguments.no_thresholds), labels
+    return instances_of(attributes=attributes, scale=_scale(arguments), thresholds=not arguments.no_thresholds), labels
 
 
 def _counted_once(name: str, batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -51,7 +51,7 @@ def write_table(path: Path, rows: int, seed: int) -> None:
     """Write a table with a column for each model, the subject and the right answer."""
     import csv
 
-    from linmax.data.juries import jury_problem
+    from linmax.datasets import jury_problem
     from linmax.util.files import replacing
 
     jury = jury_problem(trials=rows, seed=seed)

@@ -67,7 +67,7 @@ def kernels() -> Iterator[Kernel]:
 
     seen: set[int] = set()
     for info in pkgutil.walk_packages(linmax.__path__, "linmax."):
-        if info.name.startswith(("linmax.cli", "linmax.service", "linmax.cluster", "linmax.models.river")):
+        if info.name.startswith(("linmax.cli", "linmax.service", "linmax.cluster", "linmax.river")):
             continue  # these have no kernels, and may lack what they import
         for value in vars(import_module(info.name)).values():
             if isinstance(value, Kernel) and value.signature is not None and id(value) not in seen:

@@ -49,7 +49,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The columns of X, if it was a frame.
     n_features_in_ : int
         How many columns X had, if it was a frame or an array.
-    model_ : linmax.streams.StreamModel
+    model_ : linmax.StreamModel
         The model, which can be saved.
     result_ : linmax.cluster.Fit
         What happened in each pass.

@@ -181,7 +181,7 @@ def fit(
     Parameters
     ----------
     learner
-        Any learner that `linmax.merge` can merge, for a new `linmax.streams.StreamModel`; or a model to continue from,
+        Any learner that `linmax.merge` can merge, for a new `linmax.StreamModel`; or a model to continue from,
         such as a `linmax.VoteFusion`, which stays as it is: the result is a new one.
     shards
         Files that the workers can read, in any format of `linmax.stream`, each a shard; patterns such as
@@ -206,7 +206,7 @@ def fit(
     resume
         Continue from the checkpoint, if there is one.
     scale, thresholds, hash_bits, tie, update_on_tie
-        As in `linmax.streams.StreamModel`, for a new one.
+        As in `linmax.StreamModel`, for a new one.
     reading
         Options of `linmax.stream`, such as ``{"label": "class"}``. For tables of votes ``label``, the column of labels,
         ``ignore``, a list of columns that are not voters, ``format`` and ``strict``.

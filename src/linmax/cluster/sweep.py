@@ -13,7 +13,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from linmax.cluster.connect import workers_of
 from linmax.cluster.fit import refuse_custom_rules
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.engine.notation import as_learners
 from linmax.models.run import run
 from linmax.models.streams import StreamModel, stream
@@ -77,8 +77,8 @@ def sweep(
     learners
         Learners, or text; custom rules only without a client.
     data
-        A pair (instances, labels) with instances from `linmax.experts`: gives a list of `linmax.Trace`, the same as of
-        `linmax.run`. Or what `linmax.stream` reads, from where the workers can reach it: gives a list of `Swept`.
+        A pair (instances, labels), with instances from `linmax.instances`: gives a list of `linmax.Trace`, the same
+        as of `linmax.run`. Or what `linmax.stream` reads, from where the workers can reach it: gives a list of `Swept`.
     client
         A ``distributed.Client``, which joblib uses as its Dask backend. Without one the learners run as joblib is
         configured (``joblib.parallel_config``): by default one after the other in this process.
@@ -97,8 +97,8 @@ def sweep(
     Examples
     --------
     >>> import linmax
-    >>> problem = linmax.majority_problem(trials=500, seed=1)
-    >>> data = linmax.experts(votes=problem.votes), problem.labels
+    >>> problem = linmax.datasets.majority_problem(trials=500, seed=1)
+    >>> data = linmax.instances(votes=problem.votes), problem.labels
     >>> for trace in linmax.cluster.sweep(["perceptron", "winnow(1.1)"], data):
     ...     print(trace.model.learner, trace.mistakes[-1] < 250)
     perceptron True
@@ -108,7 +108,7 @@ def sweep(
     if workers_of(client).remote:
         for learner in described:
             refuse_custom_rules(learner)
-    in_memory = isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Experts)
+    in_memory = isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Instances)
     call = delayed(run_one) if in_memory else delayed(partial(read_one, scale, dict(reading or {})))
     with nullcontext() if client is None else parallel_config("dask", n_jobs=-1, client=client):
         found: list[Any] = Parallel()(
@@ -120,7 +120,7 @@ def sweep(
     return [replace(trace, seen=data) for trace in found] if in_memory else found
 
 
-def run_one(learner: Any, data: tuple[Experts, Any]) -> Trace | str:
+def run_one(learner: Any, data: tuple[Instances, Any]) -> Trace | str:
     """Run one learner over instances, which stay here; returns a message if they are refused."""
     try:
         return replace(run(learner, *data), seen=None)

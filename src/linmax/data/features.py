@@ -163,7 +163,7 @@ def bins(
     ('a < -0.495394', '-0.495394 <= a < 0.0381915')
     >>> pairs, terms = linmax.features.conjunctions(literals, 2, names=binning.names)
     >>> labels = points[:, 0] * points[:, 1] > 0.0
-    >>> trace = linmax.run("winnow(1.5)", linmax.experts(attributes=pairs), labels)
+    >>> trace = linmax.run("winnow(1.5)", linmax.instances(attributes=pairs), labels)
     >>> bool(trace.wrong[500:].mean() < 0.1)
     True
     """
@@ -211,7 +211,7 @@ def constant(x: Any) -> Any:
 
     See Also
     --------
-    linmax.experts : adds a threshold for each class by itself.
+    linmax.instances : adds a threshold for each class by itself.
 
     Examples
     --------
@@ -421,7 +421,7 @@ def pack(
 
     See Also
     --------
-    linmax.experts : takes dicts of attributes directly.
+    linmax.instances : takes dicts of attributes directly.
 
     Examples
     --------

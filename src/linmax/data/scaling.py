@@ -332,7 +332,7 @@ class Scaling:
         self._columns = max(self._columns, columns)
 
     def apply(self, attributes: Any, learn: bool = True) -> Any:
-        """Scale instances (from `linmax.experts`), a dense or sparse matrix, or the kernels' `Trials`.
+        """Scale instances (from `linmax.instances`), a dense or sparse matrix, or the kernels' `Trials`.
 
         What comes out is of the same kind. ``learn=False`` gives the values that ``learn=True`` would, and forgets
         them. Dense nan is missing and becomes 0.

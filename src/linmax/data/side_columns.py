@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linmax.data.blocks import COPY, copied
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.data.names import missing
 
 __all__ = ["Sides", "read_sides"]
@@ -80,7 +80,7 @@ class Sides:
         of, sides = np.array([0, *(column for column, _ in self.values)]), self.columns[:, 1]
         return np.asarray((sides == ITSELF) | (places[:, of[sides + 1]] == sides))
 
-    def laid_out(self, instances: Experts, places: np.ndarray) -> Experts:
+    def laid_out(self, instances: Instances, places: np.ndarray) -> Instances:
         """Instances of the voters alone with a column for each copy as well."""
         if not self.names:
             return instances

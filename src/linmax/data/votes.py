@@ -14,7 +14,7 @@ import numpy as np
 
 from linmax.core.contract import HUGE
 from linmax.data.names import NONE, NOT_ASKED, Names, distinct_names, label_array, refuse_ids, silent_votes, used_names
-from linmax.data.normalization import checked_scores
+from linmax.normalization import checked_scores
 from linmax.util.checks import refuse_masked
 
 __all__ = ["Ballots", "encode_votes", "in_classes", "read_ballots", "read_votes"]
@@ -67,7 +67,7 @@ def in_classes(
 def read_votes(
     votes: Any, size: int, classes: tuple[Any, ...] | None, abstain: Any
 ) -> tuple[np.ndarray, tuple[Any, ...], tuple[str, ...]]:
-    """Return codes (-1 abstains), the classes they stand for and the voters' names, as `linmax.experts` takes them."""
+    """Return codes (-1 abstains), the classes they stand for and the voters' names, as `instances` takes them."""
     if votes is None:
         return np.zeros((size, 0), np.int32), classes or (), ()
     table, names = _table(votes)

@@ -5,7 +5,7 @@ with options in brackets. ``AR-perceptron``, ``V(h=10)R-winnow(1.2)``, ``combine
 ``stack(perceptron, winnow(1.1), fusion=winnow(1.05))``. A rule takes ``rivals=`` among its parameters:
 ``arow(0.1, rivals=all)``. ``combine`` alone is the best of the 62 algorithms of
 Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same with recycling. ``votes``,
-``attributes`` and ``auto`` are the pools of `linmax.vr_combine`. Case does not matter.
+``attributes`` and ``auto`` are the pools of `linmax.pool`. Case does not matter.
 
 Names of the papers are read as what reproduces their results: ``Balanced(1.35)`` is ``winnow(1.35)``, ``WMA(1.1)`` is
 ``committee(1.1)``; ``winnow(beta=1)`` is alpha = 1 + beta.
@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 
 from linmax.core.contract import Rule
-from linmax.engine.pools import POOLS, best_of_both, paper_pool, pool_name
+from linmax.engine.pools import POOLS, best_of_both, pool_name
 from linmax.learners.attributes.pool import binned_pairs, nearest
 from linmax.learners.base import Description
-from linmax.learners.naive_bayes import naive_bayes
-from linmax.learners.recent_label import recent_label
-from linmax.learners.softmax import robust_softmax, softmax
-from linmax.rules import REGISTRY
+from linmax.learners.bayes import naive_bayes
+from linmax.learners.latest_label import recent_label
+from linmax.learners.second_order import robust_softmax, softmax
+from linmax.rules import REGISTRY, paper_pool
 from linmax.rules.check import trace_of
 from linmax.rules.custom import CUSTOM_RULES
 from linmax.rules.quasi_additive import LINKS
@@ -64,16 +64,16 @@ PAPER_NAMES = {
 }
 # What to write for names that are no learner of this notation, or more than one.
 OTHER_NAMES = {
-    "eg": "balanced-winnow(1.1), or linmax.EG to predict numbers",
-    "exponentiated-gradient": "balanced-winnow(1.1), or linmax.EG to predict numbers",
-    "linear-threshold": "linmax.LinearThreshold",
+    "eg": "balanced-winnow(1.1), or linmax.theory.EG to predict numbers",
+    "exponentiated-gradient": "balanced-winnow(1.1), or linmax.theory.EG to predict numbers",
+    "linear-threshold": "linmax.theory.LinearThreshold",
     "logistic-regression": "logistic(0.5)",
     "passive-aggressive": "pa-i(0.1)",
     "svm": "pa-i(0.1)",
     "weighted-majority": "wma(1.1), or combine(..., how=wma) over learners",
-    "winnow1": "winnow(2, threshold=n, demotion=0) in linmax.LinearThreshold",
-    "winnow2": "winnow(2, threshold=n) in linmax.LinearThreshold",
-    "winnower": "winnow(2, threshold=n) in linmax.LinearThreshold",
+    "winnow1": "winnow(2, threshold=n, demotion=0) in linmax.theory.LinearThreshold",
+    "winnow2": "winnow(2, threshold=n) in linmax.theory.LinearThreshold",
+    "winnower": "winnow(2, threshold=n) in linmax.theory.LinearThreshold",
 }
 _parsing = threading.Lock()  # CPython makes trees of one thread at a time, or fails with a SystemError
 EXAMPLES = {"alpha": "1.1", "p": "3", "link": "sinh"}  # values of parameters that have no default

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from linmax.experiments.majority import Results
-from linmax.models.threshold import LinearThreshold
+from linmax.theory.threshold import LinearThreshold
 from linmax.util.checks import whole
 
 __all__ = ["FIGURE4_TEST", "FIGURE4_TRIALS", "figure4", "forest_cover"]

@@ -17,11 +17,12 @@ from joblib import Parallel, delayed
 from scipy.special import stdtrit
 
 from linmax.core.contract import Rule
-from linmax.data.experts import Experts, experts
-from linmax.data.problems import MajorityProblem, majority_problem
-from linmax.engine.pools import PAPER_ALPHAS, paper_pool, vr_combine
+from linmax.data.instances import Instances, instances
+from linmax.datasets import MajorityProblem, majority_problem
+from linmax.engine.pools import vr_combine
 from linmax.models.run import run
 from linmax.rules import balanced_winnow
+from linmax.rules.paper_pool import PAPER_ALPHAS, paper_pool
 from linmax.techniques import average, combine
 from linmax.util.checks import whole
 
@@ -146,10 +147,10 @@ def pool_of(reading: str) -> list[Rule]:
     return [*(balanced_winnow(alpha) for alpha in PAPER_ALPHAS), *rules[len(PAPER_ALPHAS) :]]
 
 
-def draw_problem(noise: float, trials: int, seed: int) -> tuple[MajorityProblem, Experts]:
+def draw_problem(noise: float, trials: int, seed: int) -> tuple[MajorityProblem, Instances]:
     """Draw a majority problem and present its votes to the learners."""
     problem = majority_problem(VOTERS, RELEVANT, CLASSES, noise, trials, seed)
-    return problem, experts(votes=problem.votes, classes=range(CLASSES))
+    return problem, instances(votes=problem.votes, classes=range(CLASSES))
 
 
 def seeds_of(seed: int, runs: int) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.data.blocks import Scale
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.io.options import Position
 from linmax.io.schema import TRUTH
 from linmax.io.vocabulary import Vocabulary
@@ -166,18 +166,18 @@ class Batch:
         return [*self.dense_names, *(self.vocabulary[i] for i in range(self.columns))]
 
     @cached_property
-    def instances(self) -> Experts:
+    def instances(self) -> Instances:
         """The rows as instances for `linmax.run`, with thresholds."""
-        return self.experts(1.0)
+        return self.with_constant(1.0)
 
-    def experts(self, constant: float) -> Experts:
+    def with_constant(self, constant: float) -> Instances:
         """The rows as instances with this constant attribute."""
         size, columns = len(self), self.columns
         wide = self.dense.shape[1]
         csr = None
         if columns or not wide:
             csr = sparse.csr_array((self.values, self.indices, self.indptr), shape=(size, columns))
-        return Experts(
+        return Instances(
             np.zeros((size, 0), np.int32),
             np.zeros(0),
             np.zeros((size, 0, 0)),

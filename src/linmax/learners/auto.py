@@ -164,7 +164,7 @@ class RunningAuto(Running):
 
 @dataclass(frozen=True)
 class AutomaticPool(Description):
-    """Description of the pool that suits the instances; made by ``linmax.vr_combine(pool="auto")``.
+    """Description of the pool that suits the instances; made by ``linmax.pool("auto")``.
 
     ``kind`` is what the attributes are, "dense" or "sparse", if the data are not to decide it.
     """

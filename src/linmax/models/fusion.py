@@ -21,7 +21,8 @@ import numpy as np
 from linmax.core.contract import KNOWN, Trials
 from linmax.data.answers import Key, OpenAnswers, are_open
 from linmax.data.arrays import Layout, no_trials
-from linmax.data.experts import Experts, experts, experts_of
+from linmax.data.instances import Instances, instances_of_codes
+from linmax.data.instances import instances as instances_of
 from linmax.data.names import (
     ROWS_OF_IDS,
     IdWatch,
@@ -35,7 +36,6 @@ from linmax.data.names import (
     silent_votes,
     warn_of_strangers,
 )
-from linmax.data.normalization import Normalizer, log_shares, soft_votes
 from linmax.data.side_columns import Sides, read_sides
 from linmax.data.votes import Ballots, encode_votes, in_classes, read_ballots
 from linmax.engine.engine import settings_of
@@ -70,6 +70,7 @@ from linmax.models.calibration import Reliability, reliability
 from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model, chosen, mask_of
 from linmax.models.report import Details, Explanation, Report, Side, StoredRows, Voter
+from linmax.normalization import Normalizer, log_shares, soft_votes
 from linmax.util import files
 from linmax.util.checks import at_least, fraction, one_of, warn
 from linmax.util.names import by_part
@@ -508,7 +509,7 @@ class FusionState:
             for begin in range(0, len(batch), self.sides.stretch()):
                 part = slice(begin, begin + self.sides.stretch())
                 weights_here, found = None if weights is None else weights[part], (list(labels[0]), labels[1][part])
-                trace = self.model.run_numbered(self.experts(batch[part]), found, grow=True, weights=weights_here)
+                trace = self.model.run_numbered(self.as_instances(batch[part]), found, grow=True, weights=weights_here)
                 right[part], learned[part] = ~trace.wrong, trace.learned
         if self.sides.names:
             self.sides = self.sides.counted(batch.places)
@@ -544,19 +545,19 @@ class FusionState:
         codes = self._codes(batch)
         return (batch.codes >= 0) & ((codes < 0) | (codes >= int(self.model.engine.state.shape[KNOWN])))
 
-    def experts(self, batch: VoteBatch) -> Experts:
+    def as_instances(self, batch: VoteBatch) -> Instances:
         """Return the trials for `Model.run`: voters, and their copies for each value of the side columns."""
         thresholds = bool(self.model.layout.constant)
         if batch.scores is not None:
-            return experts(scores=batch.scores, classes=batch.names, thresholds=thresholds)
-        made = experts_of(batch.codes, batch.names, self.voters, self.fixed is not None, thresholds)
+            return instances_of(scores=batch.scores, classes=batch.names, thresholds=thresholds)
+        made = instances_of_codes(batch.codes, batch.names, self.voters, self.fixed is not None, thresholds)
         return self.sides.laid_out(made, batch.places)
 
     def instances(self, batch: VoteBatch, model: Model | None = None) -> Trials:
         """Return the trials as the model takes them; votes for classes that it does not have abstain."""
         layout = self.model.layout
         if batch.scores is not None:
-            made = self.experts(batch)
+            made = self.as_instances(batch)
             return self.model.fitted(replace(made, scores=np.ascontiguousarray(made.scores[:, : layout.raters])))
         votes, signs = self._codes(batch, model), np.ones(layout.voters)
         if self.sides.names:
@@ -779,7 +780,7 @@ class VoteFusion:
     Parameters
     ----------
     learner
-        Any learner of the library, described or as text. The default has nothing to tune (see `linmax.vr_combine`).
+        Any learner of the library, described or as text. The default has nothing to tune (see `linmax.pool`).
     classes
         All classes, in order. Without it they are those met in votes and labels, and more may join at any
         `partial_fit`.
@@ -801,7 +802,7 @@ class VoteFusion:
     by
         Side columns among the votes, such as a subject or a source: a name, or a place where votes have no names, or a
         list of these. They are not voters: for each of their values every voter gets a copy, which votes where the
-        value holds, so that a voter may be trusted on one subject and not on another (see `linmax.experts`). Where a
+        value holds, so that a voter may be trusted on one subject and not on another (see `linmax.instances`). Where a
         value is missing or was never met, the voters themselves decide. For votes only.
     thresholds
         Let the learner prefer a class regardless of votes.
@@ -828,7 +829,7 @@ class VoteFusion:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.05, trials=1500, seed=1)
+    >>> data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.05, trials=1500, seed=1)
     >>> fusion = linmax.VoteFusion("AR-winnow(1.1)").fit(data.votes[:1000], data.labels[:1000])
     >>> report = fusion.report(data.votes[1000:], data.labels[1000:])
     >>> report.test.accuracy["fusion"] > 0.9 > report.test.accuracy["plurality"]
@@ -1187,13 +1188,13 @@ class VoteFusion:
 
         Sets widen after they have missed the label of a trial, and narrow otherwise, so that over the trials learned
         their coverage comes to the one asked for, whatever changes (Gibbs and Candes 2021;
-        `linmax.bounds.adaptive_coverage` bounds the difference). Any coverage may be asked for; 50, 60, 70, 80, 85,
-        90, 95, 97.5 and 99 % are followed, the others lie between them.
+        `linmax.theory.bounds.adaptive_coverage` bounds the difference). Any coverage may be asked for; 50, 60, 70, 80,
+        85, 90, 95, 97.5 and 99 % are followed, the others lie between them.
 
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.3, trials=1500, seed=1)
+        >>> data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.3, trials=1500, seed=1)
         >>> fusion = VoteFusion("AR-winnow(1.1)").fit(data.votes[:1000], data.labels[:1000])
         >>> sets = fusion.predict_set(data.votes[1000:], coverage=0.9)
         >>> covered = np.mean([label in found for label, found in zip(data.labels[1000:].tolist(), sets)])
@@ -1278,7 +1279,7 @@ class VoteFusion:
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(n=20, r=3, k=3, trials=500, seed=1)
+        >>> data = linmax.datasets.majority_problem(n=20, r=3, k=3, trials=500, seed=1)
         >>> fusion = linmax.VoteFusion("AR-winnow(1.1)").fit(data.votes, data.labels)
         >>> votes = {}
         >>> while (voter := fusion.ask(votes, tolerance=0)) is not None:
@@ -1319,7 +1320,7 @@ class VoteFusion:
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(n=20, r=3, k=2, trials=500, seed=1)
+        >>> data = linmax.datasets.majority_problem(n=20, r=3, k=2, trials=500, seed=1)
         >>> panel = linmax.VoteFusion().fit(data.votes, data.labels).panel()
         >>> sorted(panel[2].voters), panel[2].accuracy > 0.95, len(panel.enough().voters)
         (['0', '1', '2'], True, 3)

@@ -184,7 +184,7 @@ def merge(
     Parameters
     ----------
     models
-        `linmax.Learner` objects, `linmax.streams.StreamModel` objects, or `linmax.VoteFusion` objects, that learned
+        `linmax.Learner` objects, `linmax.StreamModel` objects, or `linmax.VoteFusion` objects, that learned
         from different examples.
     how
         Shares of the models: "uniform" over those that learned anything, "trials" in proportion to the trials they

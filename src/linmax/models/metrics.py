@@ -29,7 +29,7 @@ class Evaluation:
 
     See Also
     --------
-    linmax.streams.StreamModel : predicts rows of streams.
+    linmax.StreamModel : predicts rows of streams.
 
     Examples
     --------

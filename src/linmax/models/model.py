@@ -25,7 +25,7 @@ import numpy as np
 
 from linmax.core.contract import EXPERTS, KNOWN, NO_LABEL, RECYCLED, STRIDE, TRIALS, UPDATES, Trials
 from linmax.data.arrays import Layout, cut, widen
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.data.names import distinct_labels, named
 from linmax.engine.engine import Engine, Outcome, Settings
 from linmax.engine.joined_records import joined_records
@@ -211,9 +211,9 @@ class Model(Confidence):
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(trials=500, seed=1)
+        >>> data = linmax.datasets.majority_problem(trials=500, seed=1)
         >>> learner = linmax.combine(["perceptron", "AR-perceptron"])
-        >>> trace = linmax.run(learner, linmax.experts(votes=data.votes), data.labels)
+        >>> trace = linmax.run(learner, linmax.instances(votes=data.votes), data.labels)
         >>> [member.name for member in sorted(trace.model.members, key=lambda member: member.mistakes)]
         ['AR-perceptron', 'perceptron']
         """
@@ -395,11 +395,11 @@ class Model(Confidence):
             self.__dict__.update(vars(kept()))
             raise
 
-    # -- trials from `linmax.experts` ------------------------------------------------------------------------------
+    # -- trials from `linmax.instances` ------------------------------------------------------------------------------
 
     def run(
         self,
-        instances: Experts,
+        instances: Instances,
         labels: Sequence[Any] | np.ndarray,
         *,
         margins: bool = False,
@@ -421,8 +421,8 @@ class Model(Confidence):
         Examples
         --------
         >>> import linmax
-        >>> model = linmax.run("perceptron", linmax.experts(votes=[["a"], ["b"]]), ["a", "b"]).model
-        >>> more = linmax.experts(votes=[["a", "c"], ["c", "c"]])
+        >>> model = linmax.run("perceptron", linmax.instances(votes=[["a"], ["b"]]), ["a", "b"]).model
+        >>> more = linmax.instances(votes=[["a", "c"], ["c", "c"]])
         >>> model.run(more, ["c", "c"], grow=True).predictions.tolist()
         ['a', 'c']
         >>> model.classes, model.layout.voters
@@ -440,7 +440,7 @@ class Model(Confidence):
 
     def run_numbered(
         self,
-        instances: Experts,
+        instances: Instances,
         found: tuple[list[Any], np.ndarray],
         *,
         margins: bool = False,
@@ -466,7 +466,7 @@ class Model(Confidence):
             parts.append(self._run_stretch(part, (found[0], found[1][rows]), margins, grow, first_pass, weights_here))
         return parts[0] if len(parts) == 1 else in_a_row(parts)
 
-    def _debuts(self, instances: Experts, found: tuple[list[Any], np.ndarray], grow: bool) -> list[int]:
+    def _debuts(self, instances: Instances, found: tuple[list[Any], np.ndarray], grow: bool) -> list[int]:
         """Return the first trial, and those at which a label or a vote names a class for the first time.
 
         There the model grows, or the class becomes known, so that it does not matter how trials are cut into calls.
@@ -488,7 +488,7 @@ class Model(Confidence):
 
     def _run_stretch(
         self,
-        instances: Experts,
+        instances: Instances,
         found: tuple[list[Any], np.ndarray],
         margins: bool,
         grow: bool,
@@ -544,23 +544,23 @@ class Model(Confidence):
         )
         return both if both.holds(mine) and both.holds(other) else mine
 
-    def predict(self, instances: Experts) -> np.ndarray:
+    def predict(self, instances: Instances) -> np.ndarray:
         """The class of each instance under the current weights; nothing is learned."""
         return named(self.engine.judge(self.fitted(instances))[0], self.classes)
 
-    def scores(self, instances: Experts) -> np.ndarray:
+    def scores(self, instances: Instances) -> np.ndarray:
         """The votes zeta(j) of each instance for each class, up to one positive factor; nothing is learned."""
         return self.engine.judge(self.fitted(instances))[1]
 
-    def rates(self, instances: Experts) -> np.ndarray:
+    def rates(self, instances: Instances) -> np.ndarray:
         """Scores as in `scores`, -inf for classes not yet known."""
         return self.judge(self.fitted(instances))[1]
 
-    def predict_proba(self, instances: Experts) -> np.ndarray:
+    def predict_proba(self, instances: Instances) -> np.ndarray:
         """The probability of each of `classes` for each instance; nothing is learned."""
         return self.probabilities(self.judge(self.fitted(instances))[1])
 
-    def margin(self, instances: Experts, labels: Sequence[Any] | np.ndarray) -> float:
+    def margin(self, instances: Instances, labels: Sequence[Any] | np.ndarray) -> float:
         """min over trials of (zeta(label) - zeta(rival)) / (sqrt(2) ||w||_2): the margin that these weights give.
 
         For attributes alone this is the textbook margin of a multi-class linear classifier: with R = instances.radius
@@ -577,18 +577,18 @@ class Model(Confidence):
         norm = float(np.linalg.norm(weights))
         return float((right - table.max(axis=1)).min() / (math.sqrt(2.0) * norm)) if norm else 0.0
 
-    def check_range(self, instances: Experts) -> None:
+    def check_range(self, instances: Instances) -> None:
         """Refuse instances beyond the range of floats, or that which a rule needs."""
         instances.refuse_huge()
         if self.bounded is not None and instances.range > 1.0 + 1e-12:
             raise ValueError(
                 f"{self.bounded} needs ratings that differ by at most 1 and attributes in [-1, 1], but the instances "
-                f"reach {instances.range:g}; pass scale='max' to experts(...) or divide them yourself"
+                f"reach {instances.range:g}; pass scale='max' to instances(...) or divide them yourself"
             )
 
     def fitted(
         self,
-        instances: Experts,
+        instances: Instances,
         layout: Layout | None = None,
         classes: Sequence[Any] | None = None,
         grow: bool = False,
@@ -598,8 +598,8 @@ class Model(Confidence):
         layout, classes = layout or self.layout, self.classes if classes is None else classes
         if instances.layout != layout and not ((grow or self.grows) and layout.holds(instances.layout)):
             raise ValueError(
-                f"instances have {instances.layout}, but the learner was made for {self.layout}; give experts(...) the "
-                "same blocks and options, and the vocabulary= of named attributes"
+                f"instances have {instances.layout}, but the learner was made for {self.layout}; give instances(...) "
+                "the same blocks and options, and the vocabulary= of named attributes"
             )
         self.check_range(instances)
         return widen(instances.compiled(classes), layout, len(classes))
@@ -687,7 +687,7 @@ def mask_of(wrong: Any, size: int) -> np.ndarray:
     return mask
 
 
-def _named(instances: Experts, known: Sequence[Any]) -> Sequence[Any]:
+def _named(instances: Instances, known: Sequence[Any]) -> Sequence[Any]:
     """Return the classes that instances name: all of those given, or else those that get a vote."""
     if instances.fixed or instances.layout.raters or set(instances.names) <= set(known):
         return instances.names
@@ -708,16 +708,16 @@ def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) 
         t = int(np.argmax(unknown))
         raise ValueError(
             f"labels: {distinct[inverse[t]]!r} at trial {t} is not among the classes {_short(classes)}; "
-            "pass all classes to experts(classes=...)"
+            "pass all classes to instances(classes=...)"
         )
     return labels.astype(np.int32)
 
 
 def refuse_others(instances: Any) -> None:
     """Say how to make instances of what is not."""
-    if not isinstance(instances, Experts):
+    if not isinstance(instances, Instances):
         raise TypeError(
-            f"instances must come from experts(...), got {type(instances).__name__}; try experts(attributes=...)"
+            f"instances must come from instances(...), got {type(instances).__name__}; try instances(attributes=...)"
         )
 
 

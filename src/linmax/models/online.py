@@ -23,7 +23,6 @@ from linmax.core.contract import HUGE, Trials
 from linmax.data.arrays import Layout, no_trials
 from linmax.data.features import row_attributes
 from linmax.data.names import IdWatch, Names, distinct_classes, missing, no_label, refuse_wide
-from linmax.data.normalization import Normalizer
 from linmax.engine.engine import Engine, Settings, settings_of
 from linmax.engine.one_trial import FAILED, LARGE, REFUSED, NamePlaces, OneTrialPath, may_have_path, path_for, refuse
 from linmax.engine.record import note_all
@@ -42,6 +41,7 @@ from linmax.models.asking import (
 )
 from linmax.models.model import Model, chosen
 from linmax.models.weights import Columns, Weights
+from linmax.normalization import Normalizer
 from linmax.util import files
 from linmax.util.checks import at_least, boolean, fraction, one_of, whole
 from linmax.util.names import by_part
@@ -1529,7 +1529,7 @@ class Learner:
         Examples
         --------
         >>> import linmax
-        >>> data, learner = linmax.majority_problem(n=20, r=3, k=2, trials=500, seed=1), linmax.Learner()
+        >>> data, learner = linmax.datasets.majority_problem(n=20, r=3, k=2, trials=500, seed=1), linmax.Learner()
         >>> for votes, label in zip(data.votes, data.labels.tolist()):
         ...     _ = learner.learn(votes=votes, label=label)
         >>> panel = learner.panel()

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from linmax.bounds import adaptive_coverage
 from linmax.engine.coverage import COVERAGES, LEVEL_STEPS
 from linmax.models.asking import VoterPanels
 from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, NORMAL, PLURALITY, Comparison, Tally
 from linmax.models.calibration import Reliability
+from linmax.theory.bounds import adaptive_coverage
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
@@ -676,7 +676,7 @@ class Report(_Shown):
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(n=20, r=10, k=5, noise=0.0, trials=1000, seed=1)
+        >>> data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.0, trials=1000, seed=1)
         >>> labels = data.labels.copy()
         >>> labels[700] = (labels[700] + 1) % 5  # a mistake
         >>> [doubt.row for doubt in linmax.VoteFusion().fit(data.votes, labels).report().suspicious_labels()][:1]
@@ -750,7 +750,7 @@ class Report(_Shown):
         Examples
         --------
         >>> import linmax, os, tempfile
-        >>> data = linmax.majority_problem(trials=300, seed=1)
+        >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
         >>> page = os.path.join(tempfile.mkdtemp(), "report.html")
         >>> linmax.VoteFusion("perceptron").fit(data.votes, data.labels).report().to_html(page)
         >>> os.path.getsize(page) < 500_000

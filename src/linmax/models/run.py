@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.data.names import distinct_labels, label_array, refuse_kinds
 from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
@@ -20,7 +20,7 @@ __all__ = ["classes_of", "run"]
 
 def run(
     learner: Any,
-    instances: Experts,
+    instances: Instances,
     labels: Sequence[Any] | np.ndarray,
     *,
     passes: int = 1,
@@ -36,7 +36,7 @@ def run(
     learner
         A rule such as ``rules.winnow(1.1)``, one of your own, or text such as "winnow(1.1)".
     instances
-        From `experts`.
+        From `instances`.
     labels
         The right class of each instance. None, nan or empty: there is no label yet. Such an instance is predicted, not
         counted, and teaches what can be learned without a label: the pool for votes compares the voters.
@@ -68,7 +68,7 @@ def run(
     Examples
     --------
     >>> import linmax
-    >>> trace = linmax.run("perceptron", linmax.experts(attributes=[[0.0], [1.0], [0.0]]), ["low", "high", "low"])
+    >>> trace = linmax.run("perceptron", linmax.instances(attributes=[[0.0], [1.0], [0.0]]), ["low", "high", "low"])
     >>> trace.predictions.tolist(), trace.mistakes.tolist()
     (['high', 'low', 'high'], [1, 2, 3])
     """
@@ -86,7 +86,7 @@ def run(
     return joined(played, (instances, names))
 
 
-def classes_of(instances: Experts, labels: list[Any]) -> list[Any]:
+def classes_of(instances: Instances, labels: list[Any]) -> list[Any]:
     """All classes: those given, or else those met in votes and labels, sorted when they can be."""
     if instances.fixed:
         return list(instances.names)
@@ -96,7 +96,7 @@ def classes_of(instances: Experts, labels: list[Any]) -> list[Any]:
         voted = (int(name) if isinstance(name, float) and name.is_integer() else name for name in voted)
     met = {*labels, *voted}
     if not met:
-        raise ValueError("there are no trials and no classes; pass classes= to experts(...)")
+        raise ValueError("there are no trials and no classes; pass classes= to instances(...)")
     try:
         return sorted(met)
     except TypeError:

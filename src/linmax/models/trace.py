@@ -45,8 +45,8 @@ class Trace:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=500, seed=0)
-    >>> trace = linmax.run("perceptron", linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=500, seed=0)
+    >>> trace = linmax.run("perceptron", linmax.instances(votes=data.votes), data.labels)
     >>> len(trace), int(trace.mistakes[-1]) == int(trace.wrong.sum())
     (500, True)
     """
@@ -98,13 +98,13 @@ class Trace:
 
         See Also
         --------
-        linmax.certify : finds the u and the margin with the least bound.
+        linmax.theory.certify : finds the u and the margin with the least bound.
 
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(trials=200, seed=1)
-        >>> trace = linmax.run("winnow(1.017)", linmax.experts(votes=data.votes), data.labels)
+        >>> data = linmax.datasets.majority_problem(trials=200, seed=1)
+        >>> trace = linmax.run("winnow(1.017)", linmax.instances(votes=data.votes), data.labels)
         >>> bool((trace.bound(data.target) >= trace.mistakes).all())
         True
         """
@@ -119,7 +119,7 @@ class Trace:
 
         ``votes``, and ``auto`` on votes and scores, mix the probabilities of their members by fixed share. So the log
         loss, in hindsight, is at most that of any sequence of members that changes ``switches`` times, and
-        `linmax.bounds.fixed_share` more. The trials are played again to see what each member said.
+        `linmax.theory.bounds.fixed_share` more. The trials are played again to see what each member said.
 
         Returns
         -------
@@ -130,8 +130,8 @@ class Trace:
         Examples
         --------
         >>> import linmax
-        >>> data = linmax.majority_problem(trials=300, noise=0.1, seed=0)
-        >>> found = linmax.run("votes", linmax.experts(votes=data.votes), data.labels).regret(switches=2)
+        >>> data = linmax.datasets.majority_problem(trials=300, noise=0.1, seed=0)
+        >>> found = linmax.run("votes", linmax.instances(votes=data.votes), data.labels).regret(switches=2)
         >>> found.loss <= found.best + found.bound
         True
         """

@@ -47,7 +47,7 @@ class Weights(Mapping[str, dict[Any, Any]]):
     Examples
     --------
     >>> import linmax
-    >>> weights = linmax.run("perceptron", linmax.experts(votes=[["a", "b"], ["b", "b"]]), ["a", "b"]).model.weights
+    >>> weights = linmax.run("perceptron", linmax.instances(votes=[["a", "b"], ["b", "b"]]), ["a", "b"]).model.weights
     >>> weights["voters"], weights["thresholds"]
     ({'0': 2.0, '1': 0.0}, {'a': 0.0, 'b': 0.0})
     >>> weights.arrays.voters

@@ -17,7 +17,6 @@ from linmax.rules.adagrad import adagrad as adagrad
 from linmax.rules.alma import alma as alma
 from linmax.rules.arow import arow as arow
 from linmax.rules.balanced_winnow import balanced_winnow as balanced_winnow
-from linmax.rules.check import check_rule as check_rule
 from linmax.rules.custom import CUSTOM_RULES, TAKEN, RuleWithCode
 from linmax.rules.custom import CustomRule as CustomRule
 from linmax.rules.custom import rule as rule
@@ -26,6 +25,7 @@ from linmax.rules.ftrl import ftrl as ftrl
 from linmax.rules.logistic import logistic as logistic
 from linmax.rules.nherd import nherd as nherd
 from linmax.rules.p_norm import p_norm as p_norm
+from linmax.rules.paper_pool import paper_pool as paper_pool
 from linmax.rules.passive_aggressive import pa as pa
 from linmax.rules.passive_aggressive import pa_i as pa_i
 from linmax.rules.passive_aggressive import pa_ii as pa_ii
@@ -53,6 +53,7 @@ __all__ = [
     "pa",
     "pa_i",
     "pa_ii",
+    "paper_pool",
     "perceptron",
     "quasi_additive",
     "register_rule",

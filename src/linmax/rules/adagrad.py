@@ -66,8 +66,8 @@ def adagrad(rate: float = 1.0) -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.adagrad(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.adagrad(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 100
     True
     """

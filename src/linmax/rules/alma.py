@@ -117,7 +117,7 @@ def mix(rule: Rule, parts: Sequence[Part], shares: np.ndarray, plain: bool, targ
 
 
 def mistake_bound(rule: Rule, rows: Rows) -> AdditiveBound:
-    """`linmax.bounds.alma` on z / ||z||_p; without projection `linmax.bounds.alma_unprojected`."""
+    """`linmax.theory.bounds.alma` on z / ||z||_p; without projection `linmax.theory.bounds.alma_unprojected`."""
     known = rule.parameters
     p, alpha, B, C = known["p"], known["alpha"], known["B"], known["C"]
     sizes = rows.sizes(p)

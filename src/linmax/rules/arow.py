@@ -41,7 +41,7 @@ def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0) -> Rule:
     Notes
     -----
     With the full matrix: mistakes <= sqrt(r |u|^2 + u'Xu) sqrt(ln det(I + X/r) + U) + sum max(0, 1 - u.z) - U, where
-    X = sum z z' over the updates and U of them were no mistakes: `linmax.bounds.arow`.
+    X = sum z z' over the updates and U of them were no mistakes: `linmax.theory.bounds.arow`.
 
     References
     ----------
@@ -50,8 +50,8 @@ def arow(r: float = 1.0, start: float = 0.0, inflation: float = 0.0) -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.arow(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.arow(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 80
     True
     """

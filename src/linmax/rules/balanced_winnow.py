@@ -123,7 +123,7 @@ def remember(rule: Rule, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bound(rule: Rule, rows: Rows) -> MultiplicativeBound:
-    """`linmax.bounds.balanced`."""
+    """`linmax.theory.bounds.balanced`."""
     known = rule.parameters
     # w+ w- = 1 keeps sum(w+ + w-) >= 2n, so an absolute margin is at most this thick
     thickness = known["thickness"] + known["margin"] / (2.0 * rows.shape[1])

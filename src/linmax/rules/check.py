@@ -42,7 +42,7 @@ def check_rule(candidate: Rule | Callable[[], Rule], seed: int = 0) -> None:
     Examples
     --------
     >>> import linmax
-    >>> linmax.check_rule(linmax.rules.perceptron())
+    >>> linmax.testing.check_rule(linmax.rules.perceptron())
     """
     subject = candidate if isinstance(candidate, Rule) else candidate()
     first, second = _Bench(subject), _Bench(subject)

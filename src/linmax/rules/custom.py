@@ -228,8 +228,8 @@ def rule(
     ...     for j in range(index.size):
     ...         weights[index[j]] += params[0] * z[j]
     ...     return True
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(hinge(rate=0.1), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(hinge(rate=0.1), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 150
     True
     >>> str(hinge(0.1))

@@ -52,7 +52,7 @@ def elimination() -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> learner = linmax.LinearThreshold(linmax.rules.elimination())
+    >>> learner = linmax.theory.LinearThreshold(linmax.rules.elimination())
     >>> learner.run([[1, 1, 0], [0, 1, 1], [1, 0, 0]], [1, 0, 1]).mistakes.tolist()
     [0, 1, 1]
     """

@@ -11,7 +11,7 @@ from linmax.util.checks import finite, positive
 
 __all__ = ["NO_BOUND", "first_weights"]
 
-NO_BOUND = "its first weights are a vector; pass start= to a function of linmax.bounds that has it"
+NO_BOUND = "its first weights are a vector; pass start= to a function of linmax.theory.bounds that has it"
 
 
 def first_weights(start: float | Sequence[float], default: float, above_zero: bool = False) -> tuple[Any, float, Any]:

@@ -85,8 +85,8 @@ def ftrl(rate: float = 0.1, beta: float = 1.0, l1: float = 0.0, l2: float = 0.0,
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.ftrl(rate=1), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.ftrl(rate=1), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 100
     True
     """

@@ -62,8 +62,8 @@ def logistic(rate: float = 1.0, l2: float = 0.0) -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.logistic(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.logistic(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 100
     True
     """

@@ -41,8 +41,8 @@ def nherd(C: float = 1.0) -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.nherd(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.nherd(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 80
     True
     """

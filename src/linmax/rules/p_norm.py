@@ -133,7 +133,7 @@ def weights_of_v(rule: Rule, target: Part) -> None:
 
 
 def bound(rule: Rule, rows: Rows) -> AdditiveBound:
-    """`linmax.bounds.p_norm`."""
+    """`linmax.theory.bounds.p_norm`."""
     p, size = rule.values[0], float(rows.sizes(rule.values[0]).max())
 
     def value(norm: float, margin: float, noise: float) -> float:

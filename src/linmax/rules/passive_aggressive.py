@@ -16,7 +16,7 @@ from linmax.util.checks import positive
 
 __all__ = ["pa", "pa_i", "pa_ii"]
 
-BOUND = "its bound is on mistakes, not on updates: see linmax.bounds.passive_aggressive"
+BOUND = "its bound is on mistakes, not on updates: see linmax.theory.bounds.passive_aggressive"
 
 
 @kernel(STEP)
@@ -52,7 +52,7 @@ def pa() -> Rule:
 
     Notes
     -----
-    Mistakes <= R^2 |u|^2 with R >= |z| and u.z >= 1 on every trial: `linmax.bounds.passive_aggressive`.
+    Mistakes <= R^2 |u|^2 with R >= |z| and u.z >= 1 on every trial: `linmax.theory.bounds.passive_aggressive`.
 
     References
     ----------
@@ -61,8 +61,8 @@ def pa() -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.pa(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.pa(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 100
     True
     """

@@ -41,7 +41,7 @@ def step(
 
 
 def bound(rule: Rule, rows: Rows) -> AdditiveBound:
-    """`linmax.bounds.perceptron`."""
+    """`linmax.theory.bounds.perceptron`."""
     rate, margin = rule.values
     return perceptron_bound(rows, margin / rate)
 
@@ -80,8 +80,8 @@ def perceptron(rate: float = 1.0, margin: float = 0.0, start: float | Sequence[f
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=200, seed=1)
-    >>> trace = linmax.run(linmax.rules.perceptron(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=200, seed=1)
+    >>> trace = linmax.run(linmax.rules.perceptron(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 120
     True
     """

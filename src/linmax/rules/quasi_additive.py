@@ -110,8 +110,8 @@ def quasi_additive(link: str | Callable[[float], float] | CustomFunction, rate: 
     --------
     >>> import linmax
     >>> cubic = linmax.rules.quasi_additive(lambda v: v * v * v)
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(cubic, linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(cubic, linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 150
     True
     """

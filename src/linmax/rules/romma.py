@@ -127,8 +127,8 @@ def romma() -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.romma(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.romma(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 150
     True
     """

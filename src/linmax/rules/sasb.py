@@ -75,8 +75,8 @@ def sasb() -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.sasb(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.sasb(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 150
     True
     """

@@ -78,8 +78,8 @@ def scw_i(eta: float = 0.9, C: float = 1.0) -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
-    >>> trace = linmax.run(linmax.rules.scw_i(), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
+    >>> trace = linmax.run(linmax.rules.scw_i(), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 60
     True
     """

@@ -58,8 +58,8 @@ def second_order_perceptron(a: float = 1.0) -> Rule:
     Notes
     -----
     The original predicts with (A + zz')^-1, where z is the instance to be predicted; of many classes z is known only
-    afterwards. This form leaves it out, and the bound of the original (`linmax.bounds.second_order_perceptron`) does
-    not cover it.
+    afterwards. This form leaves it out, and the bound of the original
+    (`linmax.theory.bounds.second_order_perceptron`) does not cover it.
 
     References
     ----------
@@ -68,9 +68,9 @@ def second_order_perceptron(a: float = 1.0) -> Rule:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=300, seed=1)
+    >>> data = linmax.datasets.majority_problem(trials=300, seed=1)
     >>> rule = linmax.rules.second_order_perceptron()
-    >>> int(linmax.run(rule, linmax.experts(votes=data.votes), data.labels).mistakes[-1]) < 150
+    >>> int(linmax.run(rule, linmax.instances(votes=data.votes), data.labels).mistakes[-1]) < 150
     True
     """
     a = positive("a", a, 1.0)

@@ -132,7 +132,7 @@ def remember_logs(_: Rule, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def bound(rule: Rule, rows: Rows) -> MultiplicativeBound:
-    """`linmax.bounds.multiplicative`."""
+    """`linmax.theory.bounds.multiplicative`."""
     return MultiplicativeBound(rows, positive=True, alpha=rule.values[0], thickness=rule.thickness)
 
 

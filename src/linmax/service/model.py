@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from linmax import bounds
 from linmax.core.contract import Rule
 from linmax.engine.notation import parse
 from linmax.models.online import Learner
@@ -28,6 +27,7 @@ from linmax.service.names import KnownNames
 from linmax.service.pipeline import Guess
 from linmax.service.schemas import ModelOptions, Probability, Refusal
 from linmax.service.weights import WeightsCache
+from linmax.theory import bounds
 
 __all__ = [
     "EMPTY_INSTANCE",
@@ -204,7 +204,7 @@ class ServedModel:
         Known for Winnow over votes when every label came with its instance. The best voter is a comparator u with
         margin 1; a trial that it gets wrong adds at most 2 to the hinge loss N, so with r = ln alpha
         M <= (ln n + r N)/(r - ln cosh r) + k. The k trials that bring a new class are added: a class cannot be
-        predicted before. See `linmax.bounds.multiplicative`.
+        predicted before. See `linmax.theory.bounds.multiplicative`.
         """
         rule, account = self.learner.learner, self.account
         if not isinstance(rule, Rule) or rule.name != "winnow" or self.limits.kind != "votes":

@@ -3,7 +3,7 @@
 Kakade, Shalev-Shwartz and Tewari (2008). With probability gamma the class that is tried is drawn from all, otherwise it
 is the prediction of L. A class that is right is the label, and L learns it; of two classes a wrong one reveals the
 label as well. Labels that come to light by draws alone are a fair sample of all, so that the mistake bound of a rule
-carries over (`linmax.bounds.bandit`).
+carries over (`linmax.theory.bounds.bandit`).
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
     learner
         Any learner.
     gamma
-        How often a class is drawn, from 0 to 1. `linmax.bounds.best_bandit_gamma` gives the one with the least bound.
+        How often a class is drawn, from 0 to 1. `linmax.theory.bounds.best_bandit_gamma` gives the one with the
+        least bound.
     seed
         Of the draws.
 
@@ -178,7 +179,7 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
     the class to try, and ``learn`` takes ``label`` if it was right and ``wrong`` if not. `predict` never draws.
 
     For rules that update on mistakes only, the *expected* number of mistakes, those of draws included, is at most
-    `linmax.bounds.bandit`.
+    `linmax.theory.bounds.bandit`.
 
     References
     ----------
@@ -189,8 +190,8 @@ def bandit(learner: LearnerLike, gamma: float = 0.1, seed: int = 0) -> Explored:
     >>> import linmax
     >>> print(linmax.bandit("R-perceptron", gamma=0.2))
     B(gamma=0.2)R-perceptron
-    >>> data = linmax.majority_problem(n=9, r=3, k=3, noise=0.0, trials=2000, seed=1)
-    >>> trace = linmax.run("B-perceptron", linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(n=9, r=3, k=3, noise=0.0, trials=2000, seed=1)
+    >>> trace = linmax.run("B-perceptron", linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.wrong[:500].sum()) > int(trace.wrong[-500:].sum())
     True
     """

@@ -2,7 +2,7 @@
 
 Cesa-Bianchi, Gentile and Zaniboni (2006). The lead is that of the best class over the second best: a sure prediction is
 seldom worth a label. The expected mistakes, those without a label included, obey almost the bound of B with all labels
-(`linmax.bounds.selective_perceptron`).
+(`linmax.theory.bounds.selective_perceptron`).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def selective(learner: LearnerLike, b: float = 1.0, seed: int = 0) -> Selected:
         Any learner.
     b
         The larger, the more labels: where the lead is b, every other one. For the Perceptron on |z|^2 <= R^2,
-        b = R^2/2 gives the bound with all labels (`linmax.bounds.best_selective_b`).
+        b = R^2/2 gives the bound with all labels (`linmax.theory.bounds.best_selective_b`).
     seed
         Of the draws.
 
@@ -135,7 +135,7 @@ def selective(learner: LearnerLike, b: float = 1.0, seed: int = 0) -> Selected:
     from in any case. `Learner.wants_label` and `VoteFusion.wants_label` draw for a trial whose label is not known yet.
 
     For perceptron and p-norm the *expected* number of mistakes, with labels and without, is at most
-    `linmax.bounds.selective_perceptron`.
+    `linmax.theory.bounds.selective_perceptron`.
 
     References
     ----------
@@ -146,8 +146,8 @@ def selective(learner: LearnerLike, b: float = 1.0, seed: int = 0) -> Selected:
     >>> import linmax
     >>> print(linmax.selective("R-perceptron", b=2.0))
     S(b=2.0)R-perceptron
-    >>> data = linmax.majority_problem(trials=1000, seed=1)
-    >>> trace = linmax.run("S-perceptron", linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=1000, seed=1)
+    >>> trace = linmax.run("S-perceptron", linmax.instances(votes=data.votes), data.labels)
     >>> trace.model.labels_used < 500
     True
     """

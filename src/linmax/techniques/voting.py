@@ -53,7 +53,7 @@ __all__ = ["Ballot", "Vote", "Voted", "Voting", "new_ballot", "vote"]
 L2, L1, RAW = 0, 1, 2
 NORMS = {"l2": L2, "l1": L1, "raw": RAW}
 
-SAVED = ("doubling", "random")  # which hypotheses are saved
+WHICH_SAVED = ("doubling", "random")  # which hypotheses are saved
 NEVER = 2**62
 DRAWS_EACH = 64  # of every hypothesis of a sample: more than are replaced in 10^20 trials
 
@@ -495,7 +495,7 @@ class Voted(PrefixTechnique):
         counted("r", self.r, 1)
         counted("d", self.d, 1)
         one_of("scale", self.scale, NORMS)
-        one_of("saved", self.saved, SAVED)
+        one_of("saved", self.saved, WHICH_SAVED)
         whole("seed", self.seed, 0)
         unused = ("w", "r", "d", "scale") if self.saved == "random" else ("seed",)
         for name in unused:

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linmax.engine.notation import as_rule
-from linmax.models.threshold import LinearThreshold
 from linmax.theory.rows import Vector
+from linmax.theory.threshold import LinearThreshold
 from linmax.util.checks import finite, whole
 
 __all__ = [
@@ -62,7 +62,7 @@ class Game:
 
     Examples
     --------
-    >>> from linmax.adversaries import meet, orthogonal
+    >>> from linmax.theory.adversaries import meet, orthogonal
     >>> game = meet(orthogonal([1.0, 0.0, 0.0], margin=0.5), "perceptron", n=3, trials=100)
     >>> game.updates, game.rows.shape
     (3, (3, 3))
@@ -104,7 +104,7 @@ def play(adversary: Adversary, weights: Callable[[], Vector], update: Callable[[
     --------
     A Perceptron in two lines meets vectors orthogonal to its weights; the bound is 1/margin^2 = 100:
 
-    >>> from linmax.adversaries import orthogonal, play
+    >>> from linmax.theory.adversaries import orthogonal, play
     >>> w = np.zeros(150)
     >>> def learn(z):
     ...     w[:] += z
@@ -149,9 +149,9 @@ def meet(adversary: Adversary, rule: Any, n: int, trials: int) -> Game:
     Examples
     --------
     >>> import linmax
-    >>> from linmax.adversaries import balanced_mass, meet
+    >>> from linmax.theory.adversaries import balanced_mass, meet
     >>> game = meet(balanced_mass(n=200, relevant=3), "committee(1.4142135)", n=200, trials=1000)
-    >>> game.updates <= linmax.bounds.multiplicative([1 / 3] * 3 + [0] * 197, 1 / 3, 1.4142135)
+    >>> game.updates <= linmax.theory.bounds.multiplicative([1 / 3] * 3 + [0] * 197, 1 / 3, 1.4142135)
     True
     """
     described = as_rule(rule)
@@ -464,7 +464,7 @@ def turncoats(
 
     See Also
     --------
-    linmax.bounds.fixed_share : what following a changing best member costs.
+    linmax.theory.bounds.fixed_share : what following a changing best member costs.
 
     Examples
     --------
@@ -488,7 +488,7 @@ def turncoats(
 
 
 def as_votes(rows: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Instances with z_i in {-1, 0, 1} as votes between two classes, for `linmax.experts` (abstain=-1).
+    """Instances with z_i in {-1, 0, 1} as votes between two classes, for `linmax.instances` (abstain=-1).
 
     The label is always class 0; z_i = 1 votes for it, -1 for class 1, 0 abstains. The linear-max learner
     (without thresholds) then sees exactly these z.
@@ -505,7 +505,7 @@ def as_votes(rows: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
     See Also
     --------
-    linmax.experts : takes the votes, with ``abstain=-1``.
+    linmax.instances : takes the votes, with ``abstain=-1``.
 
     Examples
     --------
@@ -521,7 +521,7 @@ def as_votes(rows: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def as_scores(rows: npt.ArrayLike, classes: int) -> tuple[Vector, npt.NDArray[np.int64]]:
-    """Instances z as ratings of many classes, for `linmax.experts`: the label is rated z, all others 0.
+    """Instances z as ratings of many classes, for `linmax.instances`: the label is rated z, all others 0.
 
     The label is always the last class, so that a tie is a mistake; the linear-max learner (without thresholds) sees
     exactly these z, whichever rival it takes.

@@ -17,9 +17,11 @@ from linmax.theory.rows import Rows, Vector
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from linmax import bounds
+    from linmax.theory import bounds
 else:
-    bounds = LazyModule("linmax.bounds")  # rules take it from here, and load it when the first bound is asked for
+    bounds = LazyModule(
+        "linmax.theory.bounds"
+    )  # rules take it from here, and load it when the first bound is asked for
 
 __all__ = ["AdditiveBound", "Bound", "MultiplicativeBound", "bounds", "norm_of"]
 

@@ -1,7 +1,7 @@
 """Certificates: the best mistake bound that given data allow, and the mistakes that the learner really made.
 
-A bound of `linmax.bounds` holds for every comparator u and every margin. `certify` searches for the pair that minimizes
-it, so that it says as much about these data as theory can.
+A bound of `linmax.theory.bounds` holds for every comparator u and every margin. `certify` searches for the pair that
+minimizes it, so that it says as much about these data as theory can.
 
 The largest margin in the 1-norm and the least noise at a given margin are linear programs (HiGHS). The bound itself, as
 a function of u and margin, is convex over affine for the multiplicative rules and a convex condition for the additive
@@ -23,18 +23,19 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import linprog, minimize, nnls
 
-from linmax import bounds
-from linmax.bounds.arguments import golden_section
-from linmax.data.experts import Experts, experts
+from linmax.data.instances import Instances
+from linmax.data.instances import instances as instances_of
 from linmax.data.names import distinct_labels, label_array
 from linmax.engine.notation import Learner, as_learner
 from linmax.models.run import run
-from linmax.models.threshold import LinearThreshold
 from linmax.rules import REGISTRY
 from linmax.techniques.voting import Voted
+from linmax.theory import bounds
 from linmax.theory.bounding import AdditiveBound, Bound, MultiplicativeBound, norm_of
+from linmax.theory.bounds.arguments import golden_section
 from linmax.theory.mistake_bounds import LearnerBound, bound_of, rows_of
 from linmax.theory.rows import Rows, Vector, comparator
+from linmax.theory.threshold import LinearThreshold
 from linmax.util.blas import one_blas_thread
 from linmax.util.checks import whole
 from linmax.util.progress import LateProgress
@@ -184,8 +185,8 @@ def certify(
     Parameters
     ----------
     instances
-        From `linmax.experts`; or an array (trials, attributes) with two labels: then the learner is run as
-        `linmax.LinearThreshold`, without a constant (append a column of ones for a threshold).
+        From `linmax.instances`; or an array (trials, attributes) with two labels: then the learner is run as
+        `linmax.theory.LinearThreshold`, without a constant (append a column of ones for a threshold).
     labels
         The right class of each instance.
     learner
@@ -212,14 +213,14 @@ def certify(
 
     See Also
     --------
-    linmax.bounds : the bounds themselves.
+    linmax.theory.bounds : the bounds themselves.
     linmax.Trace.bound : the bound after each trial, for a given comparator.
 
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(n=6, r=3, k=3, noise=0.0, trials=300, seed=1)
-    >>> certificate = certify(linmax.experts(votes=data.votes), data.labels, "winnow(1.1)")
+    >>> data = linmax.datasets.majority_problem(n=6, r=3, k=3, noise=0.0, trials=300, seed=1)
+    >>> certificate = certify(linmax.instances(votes=data.votes), data.labels, "winnow(1.1)")
     >>> certificate.mistakes <= certificate.updates <= certificate.bound < 300
     True
     >>> print(certificate)
@@ -240,7 +241,7 @@ def certify(
         found = _certify(rows, described, whole("most_rows", most_rows, 1), seed, progress)
         rule = as_learner(f"{described}({found.alpha!r})") if isinstance(described, str) else described
         progress.update("running the learner")
-        many = isinstance(instances, Experts)
+        many = isinstance(instances, Instances)
         trace = run(rule, instances, names) if many else LinearThreshold(rule).run(instances, names)
     if not found.expected:
         _refuse_contradiction(
@@ -607,7 +608,7 @@ def multiclass_margin(attributes: Any, labels: Sequence[Any]) -> MulticlassMargi
     >>> round(found.gamma, 4), round(found.radius, 4), round(found.bound, 4)
     (0.6124, 1.4142, 5.3333)
     """
-    instances = experts(attributes=attributes, thresholds=False)
+    instances = instances_of(attributes=attributes, thresholds=False)
     with LateProgress("margin") as progress:
         rows, _ = rows_of(instances, labels, progress.update)
     u, margin = widest_margin(rows.matrix, rows.owners, order=2.0)

@@ -22,11 +22,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from linmax import bounds
-from linmax.bounds.arguments import fraction
-from linmax.data.experts import Experts, experts
+from linmax.data.instances import Instances
+from linmax.data.instances import instances as instances_of
 from linmax.engine.notation import as_learner
 from linmax.models.model import Model
+from linmax.theory import bounds
+from linmax.theory.bounds.arguments import fraction
 from linmax.util.checks import boolean, whole
 
 __all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
@@ -107,9 +108,9 @@ class OneByOne:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(n=3, r=3, k=2, trials=2000, seed=1)
+    >>> data = linmax.datasets.majority_problem(n=3, r=3, k=2, trials=2000, seed=1)
     >>> learner = OneByOne("winnow(1.2)", classes=[0, 1], kind="votes")
-    >>> found = linmax.conversion.longest_survivor(learner, zip(data.votes, data.labels), failure=0.05)
+    >>> found = linmax.theory.conversion.longest_survivor(learner, zip(data.votes, data.labels), failure=0.05)
     >>> found.error < 0.05, found.hypothesis.predict([0, 0, 1])
     (True, 0)
     """
@@ -120,9 +121,9 @@ class OneByOne:
         self.learner, self.classes, self.kind = as_learner(learner), list(classes), kind
         self._model: Model | None = None
 
-    def _instances(self, x: Any) -> Experts:
+    def _instances(self, x: Any) -> Instances:
         block: dict[str, Any] = {self.kind: [x] if isinstance(x, dict) or self.kind == "votes" else np.asarray(x)[None]}
-        instances = experts(**block, classes=self.classes)
+        instances = instances_of(**block, classes=self.classes)
         if self._model is None:
             self._model = Model(self.learner, instances.layout, self.classes)
         return instances
@@ -321,8 +322,9 @@ def two_phase(
 ) -> Guaranteed:
     """Learn on m1 examples, test hypotheses on m2 fresh ones, return the one with the fewest errors.
 
-    m1 and m2 are `linmax.bounds.two_phase_examples`(mistakes, error, failure, mistakes_only). For a large mistake
-    bound this needs far fewer examples than `first_survivor`: about (4M + 32 ln M)/error against (M ln M)/error.
+    m1 and m2 are `linmax.theory.bounds.two_phase_examples`(mistakes, error, failure, mistakes_only). For a large
+    mistake bound this needs far fewer examples than `first_survivor`: about (4M + 32 ln M)/error against
+    (M ln M)/error.
 
     The theorem tests all M + 1 hypotheses of a conservative learner (``mistakes_only=True``). A learner that is shown
     every trial may have m1; then a few are tested that are drawn at random, and m1 is twice as large.
@@ -399,7 +401,8 @@ def selected(
     No mistake bound is needed and noise is allowed: risk <= errors/tested + sqrt(ln(n(n + 1)/failure)/(2
     tested)), for all n hypotheses at once. Each candidate is tested on all later examples. A learner that is shown
     every trial has 100 candidates at equal distances. One that is shown its mistakes only has all of its M + 1
-    hypotheses; the risk is then also at most M/n + 6 sqrt(ln(2(n + 1)/failure)/n) (`linmax.bounds.selection_risk`).
+    hypotheses; the risk is then also at most M/n + 6 sqrt(ln(2(n + 1)/failure)/n)
+    (`linmax.theory.bounds.selection_risk`).
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), On the generalization ability of on-line learning
     algorithms.
@@ -467,7 +470,7 @@ def drawn(
     """A hypothesis drawn at random among those used, each as likely as it was used often.
 
     Its error *in the mean over the draw* is at most M/n + sqrt(ln(1/failure)/(2n)) with probability 1 -
-    failure (`linmax.bounds.average_risk`): the cheapest guarantee that online mistakes give, for every learner.
+    failure (`linmax.theory.bounds.average_risk`): the cheapest guarantee that online mistakes give, for every learner.
 
     Source: Cesa-Bianchi, Conconi and Gentile (2004), proposition 1.
 

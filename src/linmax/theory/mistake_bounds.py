@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from linmax.core.contract import Rule
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.data.names import distinct_labels, label_array
 from linmax.engine.notation import Learner, as_learner
 from linmax.techniques.exploring import Explored
@@ -77,7 +77,7 @@ def bound_of(learner: Learner, rows: Rows) -> LearnerBound:
 
 
 def _bound_of_bandit(learner: Explored, rows: Rows) -> LearnerBound:
-    """The bound on expected mistakes from that with all labels (`linmax.bounds.bandit`)."""
+    """The bound on expected mistakes from that with all labels (`linmax.theory.bounds.bandit`)."""
     rule, classes = learner.base, 1 + rows.shape[0] // rows.trials
     if not isinstance(rule, Rule) or rule.reach != 0.0 or rule.thickness != 0.0:
         raise ValueError(
@@ -128,8 +128,8 @@ def bound_so_far(
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=200, seed=1)
-    >>> instances = linmax.experts(votes=data.votes)
+    >>> data = linmax.datasets.majority_problem(trials=200, seed=1)
+    >>> instances = linmax.instances(votes=data.votes)
     >>> trace = linmax.run("winnow(1.017)", instances, data.labels)
     >>> bool((trace.bound(data.target) >= trace.mistakes).all())
     True
@@ -158,7 +158,7 @@ def bound_so_far(
 def rows_of(instances: Any, labels: Sequence[Any], report: Callable[[str, float], None]) -> tuple[Rows, Any]:
     """Return the vectors z of the trials, and the labels as an array; ``report`` takes a step and its finished share.
 
-    z is x^label - x^j for every wrong class j of instances from `linmax.experts`, and the instance times the sign of
+    z is x^label - x^j for every wrong class j of instances from `linmax.instances`, and the instance times the sign of
     its label for an array (trials, attributes) with two labels.
     """
     names = label_array(labels)
@@ -168,7 +168,7 @@ def rows_of(instances: Any, labels: Sequence[Any], report: Callable[[str, float]
     if size == 0:
         raise ValueError("instances must not be empty; pass at least one trial")
     distinct, inverse = distinct_labels(names)
-    if not isinstance(instances, Experts):
+    if not isinstance(instances, Instances):
         return _two_class_rows(instances, distinct, inverse), names
     classes = _class_order(instances, distinct)
     if len(classes) < 2:
@@ -184,7 +184,7 @@ def rows_of(instances: Any, labels: Sequence[Any], report: Callable[[str, float]
     return Rows(matrix.toarray() if dense else matrix, np.repeat(np.arange(size), len(classes) - 1)), names
 
 
-def _class_order(instances: Experts, distinct: list[Any]) -> list[Any]:
+def _class_order(instances: Instances, distinct: list[Any]) -> list[Any]:
     """Return the classes in the order of a run, so that u is laid out like its weights."""
     if instances.fixed:
         unknown = [name for name in distinct if name not in instances.names]
@@ -199,7 +199,9 @@ def _class_order(instances: Experts, distinct: list[Any]) -> list[Any]:
 
 def _two_class_rows(attributes: Any, distinct: list[Any], inverse: npt.NDArray[Any]) -> Rows:
     if len(distinct) != 2:
-        raise ValueError(f"labels must be two for plain attributes, got {distinct[:5]!r}; use experts(attributes=...)")
+        raise ValueError(
+            f"labels must be two for plain attributes, got {distinct[:5]!r}; use instances(attributes=...)"
+        )
     signs = np.where(inverse == 1, 1.0, -1.0)
     if sparse.issparse(attributes):
         return Rows(sparse.csr_array(sparse.diags_array(signs) @ sparse.csr_array(attributes)))

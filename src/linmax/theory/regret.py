@@ -1,7 +1,7 @@
 """Regret of the pool for votes: its log loss minus that of its members in hindsight, and the bound on it.
 
 The trials are played again, one by one, to see what probability each member gave to the label. The mixture is that of
-fixed share (`linmax.bounds.fixed_share`): its log loss is at most that of any sequence of members, and what this
+fixed share (`linmax.theory.bounds.fixed_share`): its log loss is at most that of any sequence of members, and what this
 sequence costs, the logarithms of its first weight and of its changes.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from linmax.core.contract import KNOWN
 from linmax.data.arrays import cut
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.data.names import distinct_labels
 from linmax.learners.votes.pool import RATE
 from linmax.util.checks import whole
@@ -58,7 +58,7 @@ def votes_of(model: Model) -> RunningVotes:
     return found
 
 
-def losses_of(model: Model, instances: Experts, labels: Sequence[Any] | np.ndarray) -> Losses:
+def losses_of(model: Model, instances: Instances, labels: Sequence[Any] | np.ndarray) -> Losses:
     """The losses of a pool that has learned nothing yet, on its first trials."""
     distinct, inverse = distinct_labels(labels, len(instances), gaps=True)
     known = int(model.engine.state.shape[KNOWN])

@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used.
+"""Modules and names that are imported when they are first used.
 
 Importing SciPy takes as long as importing everything that ``linmax learn`` needs, which does not use SciPy.
 """
@@ -6,10 +6,38 @@ Importing SciPy takes as long as importing everything that ``linmax learn`` need
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["LazyModule"]
+__all__ = ["LazyModule", "names_of"]
+
+
+def names_of(
+    package: str, homes: Mapping[str, str], public: Sequence[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose names live in modules of linmax, or are modules of it.
+
+    Examples
+    --------
+    >>> get, listed = names_of("linmax", {"rule": "rules.custom"}, ["rule", "rules"])
+    >>> get("rule").__module__, listed()
+    ('linmax.rules.custom', ['rule', 'rules'])
+    """
+    namespace = vars(sys.modules[package])
+
+    def get(name: str) -> Any:
+        if name in homes:
+            value = getattr(import_module(f"linmax.{homes[name]}"), name)
+        elif not name.startswith("_") and find_spec(f"{package}.{name}") is not None:
+            value = import_module(f"{package}.{name}")
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        namespace[name] = value
+        return value
+
+    return get, lambda: sorted(public)
 
 
 class LazyModule:

@@ -47,7 +47,7 @@ from linmax.learners.attributes.warm_up import (
 )
 from linmax.learners.attributes.words import LINEAR, ROOM, SparseMembers
 from linmax.learners.base import Description, Mixture, Running, WeightForm, silent
-from linmax.learners.recent_label import RecentLabels
+from linmax.learners.latest_label import RecentLabels
 from linmax.util.names import by_part
 
 if TYPE_CHECKING:
@@ -504,7 +504,7 @@ def kind_of(name: str) -> int:
 
 @dataclass(frozen=True)
 class AttributePool(Description):
-    """Description of the pool; made by ``linmax.vr_combine(pool="attributes")``.
+    """Description of the pool; made by ``linmax.pool("attributes")``.
 
     ``kind`` is "dense" or "sparse" if it is not to be decided by the data.
     """
@@ -542,7 +542,7 @@ class GroupLearner(Description):
 
 @dataclass(frozen=True)
 class BinnedPairs(GroupLearner):
-    """Description of bins and their pairs; made by `linmax.binned_pairs`."""
+    """Description of bins and their pairs; made by `linmax.learners.binned_pairs`."""
 
     bins: int = 16
     name: ClassVar[str] = "binned-pairs"
@@ -557,7 +557,7 @@ class BinnedPairs(GroupLearner):
 
 @dataclass(frozen=True)
 class Nearest(GroupLearner):
-    """Description of the nearest rows; made by `linmax.nearest`."""
+    """Description of the nearest rows; made by `linmax.learners.nearest`."""
 
     name: ClassVar[str] = "nearest"
 
@@ -594,7 +594,7 @@ def binned_pairs(bins: int = 16) -> BinnedPairs:
     >>> import linmax, numpy as np
     >>> points = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 2))
     >>> labels = points[:, 0] * points[:, 1] > 0.0  # no linear threshold of the two attributes
-    >>> float(linmax.run("binned-pairs(8)", linmax.experts(attributes=points), labels).wrong[1000:].mean()) < 0.1
+    >>> float(linmax.run("binned-pairs(8)", linmax.instances(attributes=points), labels).wrong[1000:].mean()) < 0.1
     True
     """
     return BinnedPairs(bins)
@@ -621,7 +621,7 @@ def nearest() -> Nearest:
     >>> import linmax, numpy as np
     >>> points = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 2))
     >>> labels = points[:, 0] * points[:, 1] > 0.0
-    >>> float(linmax.run("nearest", linmax.experts(attributes=points), labels).wrong[1000:].mean()) < 0.1
+    >>> float(linmax.run("nearest", linmax.instances(attributes=points), labels).wrong[1000:].mean()) < 0.1
     True
     """
     return Nearest()

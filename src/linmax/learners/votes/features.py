@@ -6,7 +6,7 @@ Coordinates, in this order: the share of votes that a class has; 1 for a class t
 jury; the scores of the raters; where instances have a constant, one threshold for each class. These are the narrow
 ones. After them come the evidence of all votes together and, unless there are too many, that of each juror.
 
-Scores are logarithms of probabilities where they can be (`linmax.data.normalization.scaled_logarithms`). They are
+Scores are logarithms of probabilities where they can be (`linmax.normalization.scaled_logarithms`). They are
 centered over the known classes and divided by their root mean square so far, so that the unit of a rater does not
 matter; one that rates all classes alike abstains. In the share of votes a rater divides its vote by its probabilities,
 or by the softmax of centered scores that are none. Negated voters, and copies of voters by side columns, have ratings
@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from linmax.data.normalization import NEARLY_ONE, NO_SHARE
 from linmax.jit.compiling import kernel
 from linmax.learners.base import Field
+from linmax.normalization import NEARLY_ONE, NO_SHARE
 
 __all__ = [
     "COPIED",

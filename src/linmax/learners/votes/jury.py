@@ -39,7 +39,7 @@ import numpy as np
 
 from linmax.jit.compiling import kernel
 from linmax.learners.base import Field
-from linmax.learners.softmax import to_shares
+from linmax.learners.second_order import to_shares
 from linmax.learners.votes.features import HITS, VOTED, vote_of
 
 __all__ = [

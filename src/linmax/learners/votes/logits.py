@@ -44,7 +44,7 @@ import numpy as np
 from linmax.jit.blocks import SIDE, add_times, factorise, solve_blocks
 from linmax.jit.compiling import kernel
 from linmax.learners.base import Field
-from linmax.learners.softmax import rate, symmetric, to_shares
+from linmax.learners.second_order import rate, symmetric, to_shares
 from linmax.learners.votes.features import VOTERS
 from linmax.util.blas import one_blas_thread
 

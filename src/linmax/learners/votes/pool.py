@@ -37,12 +37,11 @@ from numba import boolean, int64
 from linmax.core.contract import EXPERTS, NO_LABEL, STRIDE, Indices, Labels, Matrix, Trials, TrialsT
 from linmax.core.linear_max import top_two
 from linmax.data.arrays import no_trials
-from linmax.data.normalization import scaled_logarithms
 from linmax.jit.blocks import SIDE
 from linmax.jit.compiling import kernel
 from linmax.jit.struct import act, entry
 from linmax.learners.base import Description, Field, Mixture, Running, grown, struct_of
-from linmax.learners.softmax import PlacedSoftmax, RunningSoftmax, mix_softmaxes, moved_to, to_shares, trust
+from linmax.learners.second_order import PlacedSoftmax, RunningSoftmax, mix_softmaxes, moved_to, to_shares, trust
 from linmax.learners.votes.features import (
     COPIED,
     COUNT_FIELDS,
@@ -92,6 +91,7 @@ from linmax.learners.votes.logits import (
     times_counted,
     welcome,
 )
+from linmax.normalization import scaled_logarithms
 from linmax.util.names import by_part
 
 __all__ = ["FULL_PRECISION", "MEMBERS", "RATE", "RunningVotes", "VotesPool", "play_votes"]
@@ -647,7 +647,7 @@ class RunningVotes(Running):
 
 @dataclass(frozen=True)
 class VotesPool(Description):
-    """Description of the pool; made by ``linmax.vr_combine(pool="votes")``. ``answers`` "open": see `RunningVotes`."""
+    """Description of the pool; made by ``linmax.pool("votes")``. ``answers`` "open": see `RunningVotes`."""
 
     answers: str = ""
     name: ClassVar[str] = "votes"

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from linmax.core.contract import KNOWN
-from linmax.data.experts import Experts, experts
+from linmax.data.instances import Instances, instances
 from linmax.data.names import no_label, refuse_wide
 from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Settings
@@ -114,7 +114,7 @@ def known_classes(y: np.ndarray, wrong: np.ndarray, classes: Any, known: np.ndar
     return np.union1d(known, new) if len(new) else known
 
 
-def filled(instances: Experts) -> Experts:
+def filled(instances: Instances) -> Instances:
     """Return scaled instances with 0 where a number is missing."""
     if not np.isnan(instances.dense).any():
         return instances
@@ -143,7 +143,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     ----------
     learner : learner or str, default="auto"
         A rule, a technique, or text such as "AR-winnow(1.1)". The default is the pool for attributes, which needs no
-        tuning (see `linmax.vr_combine`); it is not a single weight vector.
+        tuning (see `linmax.pool`); it is not a single weight vector.
     scale : str, default=None
         "max": each attribute is divided by its largest magnitude, because many rules need attributes in [-1, 1]: in
         ``fit`` the largest of all samples, in ``partial_fit`` the largest so far, the sample itself included. In
@@ -363,7 +363,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         known, fixed = (self.classes_, self._declared) if resume else (None, False)
         return known_classes(y, wrong, classes, known, fixed)
 
-    def _new_model(self, instances: Experts, classes: list[Any], discover: bool = False) -> Model:
+    def _new_model(self, instances: Instances, classes: list[Any], discover: bool = False) -> Model:
         model = Model(self.learner, instances.layout, classes, Settings(discover=discover))
         return model.follow() if self._keeps_coverage else model
 
@@ -414,13 +414,13 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         )
         return without_nan(found) if sparse.issparse(found) else found
 
-    def _experts(self, X: Any, grow: bool = False) -> Experts:
+    def _experts(self, X: Any, grow: bool = False) -> Instances:
         """Return attributes as instances, dense or sparse like those that the weights were made for.
 
         With ``grow`` new categories of a table get an attribute, else they are left out.
         """
         if self._frames is not None:
-            return self._frames.read(X, grow).experts(float(bool(self.thresholds)))
+            return self._frames.read(X, grow).with_constant(float(bool(self.thresholds)))
         if self._sparse:
             X = sparse.csr_array(
                 without_nan(X) if sparse.issparse(X) else np.nan_to_num(X, posinf=np.inf, neginf=-np.inf)
@@ -428,11 +428,11 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         elif sparse.issparse(X):
             X = X.toarray()
         if sparse.issparse(X) or not np.isnan(X).any():
-            return experts(attributes=X, thresholds=bool(self.thresholds))
-        found = experts(attributes=np.where(np.isnan(X), 0.0, X), thresholds=bool(self.thresholds))
+            return instances(attributes=X, thresholds=bool(self.thresholds))
+        found = instances(attributes=np.where(np.isnan(X), 0.0, X), thresholds=bool(self.thresholds))
         return replace(found, dense=X)  # the scaling takes nan for missing
 
-    def _instances(self, X: Any) -> Experts:
+    def _instances(self, X: Any) -> Instances:
         check_is_fitted(self)
         return filled(self._scaling.apply(self._experts(self._attributes(X)), learn=False))
 

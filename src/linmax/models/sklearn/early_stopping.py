@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
-from linmax.data.experts import Experts
+from linmax.data.instances import Instances
 from linmax.engine.record import JUDGED, keep_table
 from linmax.learners.attributes.pool import marks_of
 from linmax.learners.attributes.warm_up import LAST
@@ -102,7 +102,7 @@ class PassOrder:
 class Samples:
     """Rows to learn, and their order in each pass."""
 
-    instances: Experts
+    instances: Instances
     labels: np.ndarray
     weights: np.ndarray
     shuffle: bool
@@ -303,7 +303,7 @@ def _pilots(model: Model, samples: Samples, rule: StoppingRule) -> list[Pilot]:
     return [Pilot(copy, samples, rows[part != place], rows[part == place]) for place, copy in enumerate(models)]
 
 
-def _distinct(instances: Experts, model: Model) -> np.ndarray:
+def _distinct(instances: Instances, model: Model) -> np.ndarray:
     """Return a number for each sample, the same for samples with the same attributes; if these are few, its own."""
     marks = marks_of(model.fitted(instances))
     found, same = np.unique(marks, return_inverse=True)

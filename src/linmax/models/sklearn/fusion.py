@@ -27,8 +27,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from linmax.data.experts import Experts, experts
-from linmax.data.normalization import log_shares
+from linmax.data.instances import Instances, instances
 from linmax.data.scaling import Scaling
 from linmax.engine.notation import as_learner
 from linmax.learners.auto import AutomaticPool
@@ -43,6 +42,7 @@ from linmax.models.sklearn.classifier import (
 )
 from linmax.models.sklearn.early_stopping import weights_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
+from linmax.normalization import log_shares
 from linmax.util import files
 from linmax.util.checks import boolean, fraction, one_of, refuse_masked
 from linmax.util.names import by_part
@@ -104,7 +104,7 @@ class Fuser(LinearMaxClassifier):
     def _attributes(self, X: Any, reset: bool = False) -> Any:  # noqa: ARG002
         return X if sparse.issparse(X) else np.asarray(X)
 
-    def _experts(self, X: Any, grow: bool = False) -> Experts:  # noqa: ARG002
+    def _experts(self, X: Any, grow: bool = False) -> Instances:  # noqa: ARG002
         shape = (X.shape[0], len(self.methods), len(self.classes_))
         width = shape[1] * shape[2]
         answers, attributes = X[:, :width], X[:, width:]
@@ -126,7 +126,7 @@ class Fuser(LinearMaxClassifier):
             attributes = sparse.csr_array(sparse.hstack(blocks, format="csr"))
         else:
             attributes = np.hstack([block.toarray() if sparse.issparse(block) else block for block in blocks])
-        return experts(
+        return instances(
             votes=np.column_stack(votes) if votes else None,
             scores=np.stack(scores, axis=1) if scores else None,
             attributes=attributes if attributes.shape[1] else None,

@@ -155,7 +155,7 @@ def stream(
 
     See Also
     --------
-    linmax.streams.StreamModel : learns from them.
+    linmax.StreamModel : learns from them.
 
     Examples
     --------

@@ -65,7 +65,7 @@ class StreamModel:
     Examples
     --------
     >>> import linmax
-    >>> model = linmax.streams.StreamModel("perceptron", scale="none")
+    >>> model = linmax.StreamModel("perceptron", scale="none")
     >>> for batch in linmax.stream(["ham |w hello friend", "spam |w buy now", "spam |w sell now"]):
     ...     print(model.learn(batch))
     [None 'ham' 'spam']

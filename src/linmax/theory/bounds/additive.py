@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from linmax.bounds.arguments import Vector, above, amount, count, number
-from linmax.bounds.documentation import documented
+from linmax.theory.bounds.arguments import Vector, above, amount, count, number
+from linmax.theory.bounds.documentation import documented
 
 # -- Perceptron and p-norm rules --------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import reference
 import reference_techniques as techniques
-from linmax import LinearThreshold, bounds
+from linmax.theory import LinearThreshold, bounds
 
 Vector = npt.NDArray[np.float64]
 

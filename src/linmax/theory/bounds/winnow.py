@@ -12,8 +12,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from linmax.bounds.arguments import Vector, above, amount, comparator, count, lowest_point, number, possible
-from linmax.bounds.documentation import documented
+from linmax.theory.bounds.arguments import Vector, above, amount, comparator, count, lowest_point, number, possible
+from linmax.theory.bounds.documentation import documented
 
 # -- threshold zero ---------------------------------------------------------------------------------------------------
 

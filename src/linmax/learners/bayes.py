@@ -184,7 +184,7 @@ class RunningBayes(Running):
 
 @dataclass(frozen=True)
 class NaiveBayes(Description):
-    """Description of complement naive Bayes; made by `linmax.naive_bayes`."""
+    """Description of complement naive Bayes; made by `linmax.learners.naive_bayes`."""
 
     smoothing: float
     name: ClassVar[str] = "naive-bayes"
@@ -218,7 +218,7 @@ def naive_bayes(smoothing: float = 0.1) -> NaiveBayes:
     --------
     >>> import linmax
     >>> texts = [{"cheap": 1, "pills": 1}, {"lunch": 1, "today": 1}, {"cheap": 2}, {"today": 1}]
-    >>> trace = linmax.run("naive-bayes(0.1)", linmax.experts(attributes=texts), ["spam", "ham", "spam", "ham"])
+    >>> trace = linmax.run("naive-bayes(0.1)", linmax.instances(attributes=texts), ["spam", "ham", "spam", "ham"])
     >>> trace.predictions.tolist()[2:]
     ['spam', 'ham']
     """

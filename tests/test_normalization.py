@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+
 from linmax.normalization import (
     NORMALIZATIONS,
     Normalizer,
@@ -120,7 +121,7 @@ def test_diversity_is_its_definition(scores):
 def test_diversity_in_stretches(monkeypatch):
     scores = np.random.default_rng(0).normal(size=(50, 4, 3))
     at_once = cognitive_diversity(scores)
-    monkeypatch.setattr("linmax.data.normalization.STRETCH", 7)
+    monkeypatch.setattr("linmax.normalization.STRETCH", 7)
     np.testing.assert_allclose(cognitive_diversity(scores), at_once, atol=1e-12)
 
 

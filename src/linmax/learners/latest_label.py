@@ -93,7 +93,7 @@ class RunningRecent(Running):
 
 @dataclass(frozen=True)
 class RecentLabel(Description):
-    """Description of the recent-label voter; made by `linmax.recent_label`."""
+    """Description of the recent-label voter; made by `linmax.learners.recent_label`."""
 
     decay: float
     name: ClassVar[str] = "recent-label"
@@ -122,12 +122,12 @@ def recent_label(decay: float = 0.8) -> RecentLabel:
 
     See Also
     --------
-    vr_combine : the pool for attributes has it as a member.
+    linmax.pool : the pool for attributes has it as a member.
 
     Examples
     --------
     >>> import linmax
-    >>> instances = linmax.experts(attributes=[[0.0]] * 5)
+    >>> instances = linmax.instances(attributes=[[0.0]] * 5)
     >>> linmax.run("recent-label(0.8)", instances, ["a", "b", "b", "b", "a"]).predictions.tolist()
     ['a', 'a', 'b', 'b', 'b']
     """

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from linmax.models.regressors import EG, EGPM
+from linmax.theory.regressors import EG, EGPM
 
 pytestmark = pytest.mark.small
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from linmax import bounds
+from linmax.theory import bounds
 
 Vector = npt.NDArray[np.float64]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from linmax.bounds.arguments import amount, count, fraction
-from linmax.bounds.documentation import documented
+from linmax.theory.bounds.arguments import amount, count, fraction
+from linmax.theory.bounds.documentation import documented
 
 
 @documented("Length of the run.")

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 else:
     sparse = LazyModule("scipy.sparse")
 
-__all__ = ["Experts", "experts", "experts_of"]
+__all__ = ["Instances", "instances", "instances_of_codes"]
 
 
 @dataclass(frozen=True, eq=False)
-class Experts:
-    """Instances for `run`. Made by `experts`; may be sliced by trial: ``instances[100:200]``."""
+class Instances:
+    """Instances for `run`. Made by `instances`; may be sliced by trial: ``instances[100:200]``."""
 
     votes: np.ndarray  # int32 (T, voters): place in `names`, -1 = abstains
     signs: np.ndarray
@@ -62,7 +62,7 @@ class Experts:
     def __repr__(self) -> str:
         return f"<{len(self)} instances: {self.layout}>"
 
-    def __getitem__(self, trials: slice | np.ndarray | Sequence[int]) -> Experts:
+    def __getitem__(self, trials: slice | np.ndarray | Sequence[int]) -> Instances:
         if isinstance(trials, (int, np.integer)):
             raise TypeError(f"instances[{trials}] is one trial; slice it: instances[{trials}:{int(trials) + 1}]")
         csr = None if self.csr is None else self.csr[trials]
@@ -169,7 +169,7 @@ class Experts:
         return full[rho] - np.delete(full, rho, axis=0)
 
 
-def experts(
+def instances(
     votes: Any = None,
     scores: Any = None,
     attributes: Any = None,
@@ -184,7 +184,7 @@ def experts(
     by: Any = None,
     sides: Sequence[Any] | None = None,
     unseen: float | Sequence[float] = 0.0,
-) -> Experts:
+) -> Instances:
     """Combine votes, scores and attributes into instances; any mix of the three is a hybrid problem.
 
     Parameters
@@ -233,15 +233,15 @@ def experts(
 
     Returns
     -------
-    Experts
+    Instances
         The instances; they can be sliced, and their ``layout`` says what is in them.
 
     Examples
     --------
     >>> import linmax
-    >>> linmax.experts(votes=[["a", "b", None], ["b", "b", "a"]])
+    >>> linmax.instances(votes=[["a", "b", None], ["b", "b", "a"]])
     <2 instances: 3 voters, 0 raters, 0 attributes and thresholds>
-    >>> linmax.experts(votes=[["a"], ["b"]], attributes=[[0.5, 1.0], [0.0, 0.2]], split="all")
+    >>> linmax.instances(votes=[["a"], ["b"]], attributes=[[0.5, 1.0], [0.0, 0.2]], split="all")
     <2 instances: 1 voters, 0 raters, 4 attributes and thresholds>
     """
     thresholds, negated = boolean("thresholds", thresholds), boolean("negated", negated)
@@ -251,7 +251,7 @@ def experts(
         if block is not None
     }
     if not sizes:
-        raise ValueError("experts() needs votes, scores or attributes; got none of them")
+        raise ValueError("instances() needs votes, scores or attributes; got none of them")
     if len(set(sizes.values())) > 1:
         given = ", ".join(f"{name} has {size}" for name, size in sizes.items())
         raise ValueError(f"votes, scores and attributes must have one row per trial, but {given}")
@@ -284,7 +284,7 @@ def experts(
     attribute_names = attribute_names + extra_names[1]
     if extra_csr is not None:
         csr = extra_csr if csr is None else sparse.csr_array(sparse.hstack([csr, extra_csr], format="csr"))
-    found = Experts(
+    found = Instances(
         np.ascontiguousarray(codes, np.int32),
         signs,
         np.ascontiguousarray(ratings),
@@ -302,26 +302,28 @@ def experts(
     return found if np.array_equal(unseen, 0.0) else _rated(found, unseen)
 
 
-def _rated(instances: Experts, unseen: float | Sequence[float]) -> Experts:
+def _rated(given: Instances, unseen: float | Sequence[float]) -> Instances:
     """Return the instances with every sub-expert as a rater, lower by what it rates a class never seen."""
-    if not instances.fixed:
+    if not given.fixed:
         raise ValueError(f"unseen={unseen!r} requires classes=, all classes that may come, known or not")
-    ratings = np.array([instances.matrix(t).T for t in range(len(instances))])
+    ratings = np.array([given.matrix(t).T for t in range(len(given))])
     lower = np.asarray(unseen, float).reshape(-1, 1)
     if lower.size not in (1, ratings.shape[1]):
         raise ValueError(f"unseen must be one number or {ratings.shape[1]}, one a sub-expert, got {lower.size}")
     if ratings.size and not (ratings.min() <= lower.min() and lower.max() <= ratings.max()):
         raise ValueError(f"unseen must be from {ratings.min():g} to {ratings.max():g}, as ratings are, got {unseen!r}")
-    return experts(scores=ratings - lower, classes=instances.names, thresholds=False)
+    return instances(scores=ratings - lower, classes=given.names, thresholds=False)
 
 
-def experts_of(
+def instances_of_codes(
     codes: np.ndarray, names: Sequence[Any], voter_names: Sequence[str], fixed: bool = True, thresholds: bool = True
-) -> Experts:
+) -> Instances:
     """Return instances of votes that are places in ``names`` already."""
     size, voters = codes.shape
     none = np.zeros((size, 0))
     scale = Scale(np.ones(0), np.ones(0))
     codes, signs, constant = np.ascontiguousarray(codes, np.int32), np.ones(voters), 1.0 if thresholds else 0.0
     block = np.zeros((size, 0, 0))
-    return Experts(codes, signs, block, none, None, constant, tuple(names), fixed, scale, tuple(voter_names), (), None)
+    return Instances(
+        codes, signs, block, none, None, constant, tuple(names), fixed, scale, tuple(voter_names), (), None
+    )

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linmax import bounds
 from linmax.jit.compiling import kernel
+from linmax.theory import bounds
 from linmax.util.checks import finite, positive
 
 __all__ = ["EG", "EGPM"]

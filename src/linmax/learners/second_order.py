@@ -696,7 +696,7 @@ def moved_to(placed: PlacedSoftmax, size: int) -> RunningSoftmax:
 
 @dataclass(frozen=True)
 class Softmax(Description):
-    """Description of the second-order softmax; made by `linmax.softmax`."""
+    """Description of the second-order softmax; made by `linmax.learners.softmax`."""
 
     prior: float
     name: ClassVar[str] = "softmax"
@@ -711,7 +711,7 @@ class Softmax(Description):
 
 @dataclass(frozen=True)
 class RobustSoftmax(Softmax):
-    """Description of the same with a learned guess rate; made by `linmax.robust_softmax`."""
+    """Description of the same with a learned guess rate; made by `linmax.learners.robust_softmax`."""
 
     name: ClassVar[str] = "robust-softmax"
     robust: ClassVar[bool] = True
@@ -750,8 +750,8 @@ def softmax(prior: float = 0.1) -> Softmax:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(trials=1000, seed=1)
-    >>> trace = linmax.run(linmax.softmax(0.1), linmax.experts(votes=data.votes), data.labels)
+    >>> data = linmax.datasets.majority_problem(trials=1000, seed=1)
+    >>> trace = linmax.run(linmax.learners.softmax(0.1), linmax.instances(votes=data.votes), data.labels)
     >>> int(trace.mistakes[-1]) < 45
     True
     """
@@ -777,8 +777,8 @@ def robust_softmax(prior: float = 0.1) -> RobustSoftmax:
     Examples
     --------
     >>> import linmax
-    >>> data = linmax.majority_problem(noise=0.2, trials=2000, seed=1)
-    >>> instances = linmax.experts(votes=data.votes)
+    >>> data = linmax.datasets.majority_problem(noise=0.2, trials=2000, seed=1)
+    >>> instances = linmax.instances(votes=data.votes)
     >>> robust, plain = (linmax.run(text, instances, data.labels) for text in ("robust-softmax(0.1)", "softmax(0.1)"))
     >>> bool(robust.mistakes[-1] < plain.mistakes[-1])
     True

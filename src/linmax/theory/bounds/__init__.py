@@ -19,7 +19,7 @@ exact one. Functions beginning with ``best_`` return the parameter that makes a 
 
 from __future__ import annotations
 
-from linmax.bounds.additive import (
+from linmax.theory.bounds.additive import (
     alma,
     alma_noisy_printed,
     alma_printed,
@@ -35,7 +35,7 @@ from linmax.bounds.additive import (
     second_order_perceptron,
     selective_perceptron,
 )
-from linmax.bounds.batch import (
+from linmax.theory.bounds.batch import (
     average_risk,
     average_risk_printed,
     selection_penalty,
@@ -49,7 +49,7 @@ from linmax.bounds.batch import (
     two_phase_examples,
     voted_risk,
 )
-from linmax.bounds.techniques import (
+from linmax.theory.bounds.techniques import (
     adaptive_coverage,
     bandit,
     best_bandit_gamma,
@@ -63,7 +63,7 @@ from linmax.bounds.techniques import (
     voting,
     weighted_majority,
 )
-from linmax.bounds.winnow import (
+from linmax.theory.bounds.winnow import (
     balanced,
     balanced_printed,
     best_alpha,

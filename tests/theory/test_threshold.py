@@ -11,8 +11,9 @@ from scipy import sparse
 
 import reference
 from compare import CASES, Case
-from linmax import LinearThreshold, conversion, features, rules
+from linmax import features, rules
 from linmax.jit.compiling import JIT
+from linmax.theory import LinearThreshold, conversion
 
 TRIALS = 60 if JIT else 15
 lifted = pytest.mark.parametrize("case", CASES, ids=str)

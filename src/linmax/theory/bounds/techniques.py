@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from linmax.bounds.arguments import above, amount, count, fraction, lowest_point, number
-from linmax.bounds.documentation import documented
+from linmax.theory.bounds.arguments import above, amount, count, fraction, lowest_point, number
+from linmax.theory.bounds.documentation import documented
 
 # -- techniques and other learners ------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **k
 
     Examples
     --------
-    >>> from linmax.bounds import perceptron
+    >>> from linmax.theory.bounds import perceptron
     >>> recycling(perceptron, 5, noise=0.2, radius=1, norm=1, margin=1) == perceptron(1, 1, 1, noise=1)
     True
     """
@@ -286,7 +286,7 @@ def bandit(
 
     Examples
     --------
-    >>> from linmax.bounds import perceptron
+    >>> from linmax.theory.bounds import perceptron
     >>> round(bandit(perceptron, trials=10000, classes=4, gamma=0.04, radius=1, norm=1, margin=0.5), 6)
     684.0
     >>> bandit(perceptron, trials=10000, classes=2, gamma=0.0, radius=1, norm=1, margin=0.5)
@@ -312,7 +312,7 @@ def best_bandit_gamma(
 
     Examples
     --------
-    >>> from linmax.bounds import perceptron
+    >>> from linmax.theory.bounds import perceptron
     >>> round(best_bandit_gamma(perceptron, trials=10000, classes=4, radius=1, norm=1, margin=0.5), 3)
     0.046
     """

@@ -36,7 +36,8 @@ from linmax.core.contract import (
 from linmax.core.member import FAILED, RunningRule, present
 from linmax.core.rivals import activation
 from linmax.data.arrays import Layout
-from linmax.data.experts import Experts, experts
+from linmax.data.instances import Instances
+from linmax.data.instances import instances as instances_of
 from linmax.data.names import as_array, distinct_labels, label_array
 from linmax.engine.bench import Room, new_member
 from linmax.engine.notation import as_rule
@@ -131,7 +132,7 @@ class LinearThreshold:
     Examples
     --------
     >>> import linmax
-    >>> learner = linmax.LinearThreshold(linmax.rules.winnow(2, threshold=4))
+    >>> learner = linmax.theory.LinearThreshold(linmax.rules.winnow(2, threshold=4))
     >>> trace = learner.run([[1, 0, 0, 0], [0, 1, 1, 1], [1, 1, 0, 0]], [1, 0, 1])
     >>> trace.mistakes.tolist(), learner.weights.tolist()
     ([1, 1, 2], [4.0, 2.0, 1.0, 1.0])
@@ -240,8 +241,8 @@ class LinearThreshold:
         if self.zero_label is not None and self.zero_label not in pair:
             raise ValueError(f"zero_label must be {pair[0]!r} or {pair[1]!r}, got {self.zero_label!r}")
 
-    def _instances(self, attributes: Any) -> Experts:
-        instances = experts(attributes=attributes, thresholds=self.constant, vocabulary=self._vocabulary)
+    def _instances(self, attributes: Any) -> Instances:
+        instances = instances_of(attributes=attributes, thresholds=self.constant, vocabulary=self._vocabulary)
         by_name = self._vocabulary is not None and instances.vocabulary is not None
         if self._layout is not None and instances.layout != self._layout and not by_name:
             raise ValueError(
@@ -265,7 +266,7 @@ class LinearThreshold:
                 )
         return instances
 
-    def _prepare(self, instances: Experts) -> State:
+    def _prepare(self, instances: Instances) -> State:
         rule = self.learner
         if self._state is None:
             count = 1 + instances.layout.dense + instances.layout.sparse
@@ -294,7 +295,7 @@ class LinearThreshold:
         weights = np.concatenate([state.weights, np.full((1, more), rule.start * unit)], axis=1)
         return state._replace(weights=weights, memory=memory, scalars=scalars)
 
-    def _loop(self, instances: Experts, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _loop(self, instances: Instances, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = self._prepare(instances)
         size = len(instances)
         predictions, changes, activations = np.zeros(size, np.int32), np.zeros(size, np.uint8), np.zeros(size)
@@ -311,7 +312,7 @@ class LinearThreshold:
             )
         return predictions, changes, activations
 
-    def _play(self, instances: Experts, sides: np.ndarray) -> Trace:
+    def _play(self, instances: Instances, sides: np.ndarray) -> Trace:
         surprised = self.inconsistent if self.learner.name == "elimination" else 0
         predictions, changes, _ = self._loop(instances, sides)
         wrong = predictions != sides

@@ -16,7 +16,7 @@ PARAMETERS = {
     "C": "Factor of the step, > 0.",
     "alpha": "Factor of the multiplicative steps, > 1.",
     "best": "Mistakes of the best member.",
-    "bound": "Bound of the rule, a function of `linmax.bounds`.",
+    "bound": "Bound of the rule, a function of `linmax.theory.bounds`.",
     "classes": "Number of classes k.",
     "correlation": "Matrix sum z z' over the trials named above.",
     "error": "Desired error epsilon, between 0 and 1.",

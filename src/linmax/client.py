@@ -31,7 +31,26 @@ INSTANCE_BLOCKS = ("attributes", "votes", "scores", "candidates")
 
 
 class ServiceError(RuntimeError):
-    """A refusal of the service: `status` is HTTP's, `field` the field at fault or None."""
+    """A refusal by the service.
+
+    Attributes
+    ----------
+    status : int
+        Status of HTTP.
+    message : str
+        What is wrong, and the remedy.
+    field : str or None
+        The field at fault.
+
+    See Also
+    --------
+    Client : raises it.
+
+    Examples
+    --------
+    >>> print(ServiceError(404, "there is no model 'jury'"))
+    404: there is no model 'jury'
+    """
 
     def __init__(self, status: int, message: str, field: str | None = None) -> None:
         super().__init__(f"{status}: {message}")
