@@ -23,6 +23,11 @@ STORY = [
     "your_own_rule",
     "compose_a_learner",
     "mistake_curves",
+    "papers_linear_max",
+    "papers_fusion",
+    "papers_linear_learners",
+    "papers_winnow",
+    "papers_perceptron",
     "break_a_bound",
 ]
 

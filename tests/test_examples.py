@@ -27,6 +27,11 @@ NAMES = [
     "linear_max",
     "llm_jury",
     "mistake_curves",
+    "papers_fusion",
+    "papers_linear_learners",
+    "papers_linear_max",
+    "papers_perceptron",
+    "papers_winnow",
     "sparse_text",
     *ALONE,
 ]
@@ -127,6 +132,48 @@ def test_compose_a_learner(shown):
 def test_mistake_curves(shown):
     ends = {line.split()[0]: float(line.split()[-1]) for line in shown("mistake_curves").splitlines()[1:]}
     assert ends["winnow(1.03)"] > ends["A-winnow(1.35)"] > ends["AR-perceptron"] > ends["auto"] > ends["optimal"]
+
+
+def test_papers_linear_max(shown):
+    text = shown("papers_linear_max")
+    mistakes, bound = map(float, re.search(r"(\d+) mistakes, bound (\d+)", text).groups())
+    assert mistakes <= bound
+    assert re.search("20 voters, 5 classes", text)
+
+
+def test_papers_fusion(shown):
+    text = shown("papers_fusion")
+    falls = figures(text, r"^(\S+) falls by up to ([\d.]+)")
+    assert falls["A-Balanced(1.2)"] < falls["Balanced(1.2)"] / 4
+    error = figures(text, r"^(\S.*?) +\d+ mistakes, last error ([\d.]+)")
+    assert len(error) == 7
+    assert max(error, key=error.get) == "Balanced(1.2)"
+    assert min(error, key=error.get) == "VR-combine"
+
+
+def test_papers_linear_learners(shown):
+    text = shown("papers_linear_learners")
+    assert figures(text, r"^(.+): (\d+) updates") == {"perceptron": 512, "winnow(2)": 9}
+    assert text.count("weights: ['x0 & ~x1', '~x0 & x1']") == 2
+    assert float(re.search(r"examples, error ([\d.]+)", text)[1]) < 0.05
+
+
+def test_papers_winnow(shown):
+    text = shown("papers_winnow")
+    ends = figures(text, r"^(\w+): .* (\d+) with 1500")
+    assert ends["Winnow"] < ends["Perceptron"] / 4
+    printed = figures(text, r"^as printed, beta = ([\d.]+): (\d+)")
+    assert printed["0.5"] < printed["1"] / 20
+    mistakes, bound = map(int, re.search(r"disjunction: (\d+) mistakes, bound (\d+)", text).groups())
+    assert mistakes <= bound
+
+
+def test_papers_perceptron(shown):
+    text = shown("papers_perceptron")
+    violations, bound = (int(re.search(pattern, text)[1]) for pattern in (r"(\d+) violations, c", r"gamma\^2: (\d+)"))
+    assert violations <= bound
+    margin, largest = map(float, re.search(r"margin ([\d.]+), largest ([\d.]+)", text).groups())
+    assert 0 < margin <= largest
 
 
 def test_digits(shown):
