@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linmax.io import lexer
-from linmax.io.bytes import PADDING, last_line_end, powers
+from linmax.io.bytes import PADDING, powers
 from linmax.io.lexer import REASONS, Work
 from linmax.io.options import REFUSALS_KEPT, Position, ReadOptions
 from linmax.io.sources import BOM, Source, refuse_encoding
@@ -91,7 +91,7 @@ class LineBlocks:
             self.filled += 1
         self.block[self.filled : self.filled + PADDING] = lexer.NEWLINE
         self.state[lexer.AT] = at
-        self.state[lexer.END] = max(at, int(last_line_end(self.block, 0, self.filled)))
+        self.state[lexer.END] = max(at, self.block[: self.filled].tobytes().rfind(b"\n") + 1)
 
     def _skip_line(self, source: Source) -> bool:
         """Skip a line that is too long."""

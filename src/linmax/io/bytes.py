@@ -237,15 +237,6 @@ def same_bytes(first: np.ndarray, a: int, second: np.ndarray, b: int, length: in
     return ((word(first, a + place) ^ word(second, b + place)) & ones(length - place)) == 0
 
 
-@kernel(int64(Block, int64, int64))
-def last_line_end(block: np.ndarray, begin: int, end: int) -> int:
-    """Return where the last whole line of begin..end ends; ``begin`` when there is none."""
-    place = end
-    while place > begin and byte(block, place - 1) != 10:
-        place -= 1
-    return place
-
-
 GOOD, BAD, WILD, HARD = range(4)  # what `number` found: a number; none; nan or infinite; one for Python to round
 FULL_MANTISSA = 10**17  # a mantissa beyond takes no further digit
 LOWEST, HIGHEST = -342, 308  # powers of ten in the table

@@ -1,34 +1,39 @@
 """Tables of fields between commas, semicolons, bars, tabs or spaces, quoted if necessary (RFC 4180).
 
-LineBlocks of lines are read by Arrow. Where a block has quotes that are not in order, spaces around quoted fields, or a
-control character, its fields are cut out by `read_rows` instead: a line that cannot be read costs no other.
+A kernel cuts lines into fields, which are text until the columns are known; another reads those of numbers. A line that
+cannot be read costs no other.
 """
 
 from __future__ import annotations
 
-import csv
-import re
+import math
 from collections.abc import Iterator, Sequence
-from io import StringIO
-from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numba import boolean, float64, int64, types
 
-from linmax.io.lexer import CONTROL, FEW_FIELDS, LINE, MANY_FIELDS, NEWLINE, OPEN_QUOTE, REASONS, RETURN, SPACE
+from linmax.io.bytes import GOOD, PADDING, Block, byte, next_stop, number, plain_number, powers, stops
+from linmax.io.lexer import (
+    CONTROL,
+    FEW_FIELDS,
+    LINE,
+    MANY_FIELDS,
+    MINUS,
+    NEWLINE,
+    OPEN_QUOTE,
+    REASONS,
+    RETURN,
+    SPACE,
+)
 from linmax.io.options import Position, ReadOptions
 from linmax.io.records import COLUMN_OPTIONS, Columns, Records, StreamFormat
-from linmax.io.schema import CATEGORY, MISSING, NUMBER, TYPE_SAMPLE, is_number, named_columns, refuse_repeated
+from linmax.io.schema import NUMBER, TYPE_SAMPLE, is_number, named_columns, refuse_repeated
 from linmax.io.sources import Source
-from linmax.io.tables import Column, TableLayout, floats
-from linmax.util.lazy import LazyModule
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.compute as compute
-    from pyarrow import csv as arrow_csv
-else:
-    pa, compute, arrow_csv = (LazyModule(name) for name in ("pyarrow", "pyarrow.compute", "pyarrow.csv"))
+from linmax.io.tables import Column, TableLayout, number_of
+from linmax.io.vocabulary import Vocabulary
+from linmax.jit.compiling import kernel
 
 __all__ = ["DELIMITERS", "Csv", "Tsv", "delimiter_of", "named_delimiter"]
 
@@ -77,75 +82,229 @@ def _outside_quotes(line: str, delimiter: str) -> int:
 HEADERS_SHOWN = 5
 LONGEST_ROW = 2**20  # bytes within which a quote must be closed
 QUOTE = 34
-NULLS = ["".join(cased) for word in MISSING for cased in product(*(sorted({c, c.upper()}) for c in word))]
-Fields = tuple[int, int, list[bytes] | int]  # where a row begins and ends, and its fields or why it has none
+USED, CUT, REFUSED, LINES = range(4)  # what `cut_rows` has done: bytes, rows, rows refused, lines
+NEXT, FIRST, AFTER, MANY = range(4)  # of a row: where the next one begins, its line, that of the next one, its fields
 
 
-def read_rows(raw: bytes, separator: str, is_last: bool) -> Iterator[Fields]:
-    """Cut out the fields of each row, without quotes and outer spaces; the rest waits for the end of a quote.
+@kernel(types.void(Block, int64, int64, boolean, int64, int64[:, :, ::1], int64[:, ::1], int64[:, ::1], int64[::1]))
+def cut_rows(
+    block: np.ndarray,
+    end: int,
+    separator: int,
+    is_last: bool,
+    wanted: int,
+    spans: np.ndarray,
+    places: np.ndarray,
+    bad: np.ndarray,
+    done: np.ndarray,
+) -> None:
+    """Cut the lines up to ``end`` into fields, without quotes and outer spaces, as far as there is room for rows.
 
-    A quote that is not closed costs one line: the next one is read as if it stood alone.
+    Field f of row r begins at spans[f, 0, r] and ends at spans[f, 1, r]; one with doubled quotes is copied behind
+    ``end``. A row that has not as many fields as ``wanted`` (0: any number), or cannot be read, is refused with its
+    line, the reason and its fields. A row whose quote may be closed in the next block is left. A quote that is not
+    closed costs one line: the next one is read as if it stood alone.
     """
-    mark = re.escape(separator.encode())
-    quoted, bare = rb'"([^"\0]*(?:""[^"\0]*)*)"[ \r]*', rb'((?!")[^%b\n\0]*)' % mark
-    field = re.compile(rb" *(?:%b|%b)(?=%b|\n)" % (quoted, bare, mark))
-    blank = re.compile(rb"[\r ]*" if separator == " " else rb"\r*")
-    at = 0
-    while at < len(raw):
-        begin, fields = at, list[bytes]()
-        at = blank.match(raw, at).end()  # type: ignore[union-attr]
-        if raw[at] == NEWLINE:
+    at, rows, refused, line, free = 0, 0, 0, 0, end
+    while at < end and rows < spans.shape[2]:
+        begin, field, crossed, wrong, spare = at, 0, 0, 0, free
+        while byte(block, at) == RETURN or (separator == SPACE and byte(block, at) == SPACE):
             at += 1
+        if byte(block, at) == NEWLINE:
+            at += 1
+            line += 1
             continue
+        base, marks = at, stops(block, at, separator, separator)
         while True:
-            found = field.match(raw, at)
-            if found is None:
-                line = raw[begin : raw.index(b"\n", at) + 1]
-                if b"\0" in line:
-                    at = begin + len(line)
-                    yield begin, at, CONTROL
-                elif is_last or len(raw) - begin > LONGEST_ROW or _closes(raw, at):
-                    at = raw.index(b"\n", begin) + 1
-                    yield begin, at, OPEN_QUOTE
-                else:
-                    return
-                break
-            fields.append(found[2].rstrip(b" \r") if found[1] is None else found[1].replace(b'""', b'"'))
-            at = found.end()
-            if separator == " ":
-                at = blank.match(raw, at).end()  # type: ignore[union-attr]
-            if raw[at] == NEWLINE:
+            while byte(block, at) == SPACE:
                 at += 1
-                yield begin, at, fields
+            first = start = at
+            if byte(block, at) != QUOTE:
+                place, c = at - 1, 0
+                while place < at or c not in (separator, NEWLINE, 0):
+                    place, base, marks = next_stop(block, base, marks, separator, separator)
+                    c = byte(block, place)
+                stop = place
+                while stop > start and (byte(block, stop - 1) == SPACE or byte(block, stop - 1) == RETURN):
+                    stop -= 1
+                wrong = CONTROL if c == 0 else 0
+            else:
+                start = place = at + 1
+                doubled, newlines = 0, crossed
+                while True:
+                    c = byte(block, place)
+                    if c == QUOTE:
+                        if byte(block, place + 1) != QUOTE:
+                            break
+                        doubled += 1
+                        place += 1
+                    elif c == 0 or (c == NEWLINE and place + 1 >= end):
+                        break
+                    crossed += c == NEWLINE
+                    place += 1
+                stop = place
+                if c == NEWLINE and not is_last and end - begin <= LONGEST_ROW:
+                    done[USED], done[CUT], done[REFUSED], done[LINES] = begin, rows, refused, line
+                    return
+                if c == QUOTE:
+                    place += 1
+                    while byte(block, place) == RETURN or (byte(block, place) == SPACE and separator != SPACE):
+                        place += 1
+                    c = byte(block, place)
+                    base, marks = place, stops(block, place, separator, separator)
+                    wrong = 0 if c in (separator, NEWLINE) else OPEN_QUOTE
+                else:
+                    wrong = OPEN_QUOTE
+                if c == 0 and crossed == newlines:
+                    wrong = CONTROL
+                if doubled and not wrong:
+                    source, start = start, free
+                    while source < stop:
+                        block[free] = byte(block, source)
+                        free += 1
+                        source += 1 + (byte(block, source) == QUOTE)
+                    stop = free
+            if wrong:
                 break
-            at += separator != " "
+            if field < spans.shape[0]:
+                spans[field, 0, rows], spans[field, 1, rows] = start, stop
+            field += 1
+            at = place
+            while separator == SPACE and (byte(block, at) == SPACE or byte(block, at) == RETURN):
+                at += 1
+            if byte(block, at) == NEWLINE:
+                break
+            at += separator != SPACE
+        if wrong:
+            at = begin if wrong == OPEN_QUOTE else first
+            crossed *= wrong != OPEN_QUOTE
+            while byte(block, at) != NEWLINE:
+                at += 1
+        elif wanted and field != wanted:
+            wrong = FEW_FIELDS if field < wanted else MANY_FIELDS
+        at += 1
+        if wrong:
+            bad[refused, 0], bad[refused, 1], bad[refused, 2] = line, wrong, field
+            refused += 1
+            free = spare
+        else:
+            places[rows, NEXT], places[rows, FIRST], places[rows, AFTER] = at, line, line + crossed + 1
+            places[rows, MANY] = field
+            rows += 1
+        line += 1 + crossed
+    done[USED], done[CUT], done[REFUSED], done[LINES] = at, rows, refused, line
 
 
-def _closes(raw: bytes, at: int) -> bool:
-    """Return whether the quote at this place is closed, but not at the end of a field."""
-    return re.compile(rb' *"[^"]*(?:""[^"]*)*"(?!")').match(raw, at) is not None
+@kernel(int64(Block, int64[::1], int64[::1], float64[:], int64[::1], float64[::1], int64[:, ::1]))
+def read_numbers(
+    block: np.ndarray,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    values: np.ndarray,
+    words: np.ndarray,
+    tens: np.ndarray,
+    table: np.ndarray,
+) -> int:
+    """Read fields as numbers, nan where one is empty; count those that are words, whose places go to ``words``."""
+    many = 0
+    for i in range(begins.size):
+        at, end, status = begins[i], ends[i], GOOD
+        minus = byte(block, at) == MINUS
+        value = plain_number(block, at + minus, end - at - minus, tens)
+        if value >= 0.0:
+            values[i] = -value if minus else value
+            continue
+        value = np.nan
+        if at < end:
+            value, stop, status = number(block, at, tens, table)
+            if status != GOOD or stop != end:
+                words[many] = i
+                many += 1
+        values[i] = value
+    return many
 
 
-def row_ends(raw: bytes, separator: str) -> tuple[np.ndarray, bool]:
-    """Return where rows end, and whether Arrow reads these lines as `read_rows` does."""
-    block = np.frombuffer(raw, np.uint8)
-    newlines = np.flatnonzero(block == NEWLINE)
-    in_order = b"\0" not in raw and (b"\r" not in raw or raw.count(b"\r") == raw.count(b"\r\n"))
-    if b'"' not in raw:
-        return newlines + 1, in_order
-    if separator == " ":
-        return newlines + 1, False
-    quotes = np.flatnonzero(block == QUOTE)
-    around = np.concatenate([[NEWLINE], block, [NEWLINE]])
-    twins = np.diff(quotes) == 1
-    ends = np.isin(around, [ord(separator), NEWLINE])
-    opens = ends[quotes[::2]] | np.concatenate([[False], twins])[::2]
-    closes = ends[quotes[1::2] + 2] | (around[quotes[1::2] + 2] == RETURN) | np.concatenate([twins, [False]])[1::2]
-    spaces = np.flatnonzero(block == SPACE)
-    spaces = spaces[ends[spaces] | ends[spaces + 2]]
-    loose = (np.searchsorted(quotes, spaces) % 2 == 0).any()
-    in_order &= not len(quotes) % 2 and bool(opens.all()) and bool(closes.all()) and not loose
-    return newlines[np.searchsorted(quotes, newlines) % 2 == 0] + 1, in_order
+class Fields(Column):
+    """A column of fields between two places each in a block of bytes."""
+
+    def __init__(self, block: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> None:
+        super().__init__("", None)
+        self.block, self.begins, self.ends = block, begins, ends
+
+    def sample(self, many: int = TYPE_SAMPLE) -> list[Any]:
+        """The first fields."""
+        spans = zip(self.begins[:many].tolist(), self.ends[:many].tolist(), strict=True)
+        return [self.block[begin:end].tobytes().decode("utf-8", "backslashreplace") for begin, end in spans]
+
+    @property
+    def beyond(self) -> bool:
+        """False: a field is read as it is written."""
+        return False
+
+    @cached_property
+    def coded(self) -> tuple[np.ndarray, list[Any]]:
+        """The place of each field among the different ones, and these."""
+        found = Vocabulary()
+        return found.numbers_of(self.block, self.begins, self.ends), found.texts()
+
+    def read_numbers(self, out: np.ndarray) -> np.ndarray:
+        """Write all fields as floats, nan for those missing; returns the rows of words."""
+        rows = np.empty(len(self.begins), np.int64)
+        rows = rows[: read_numbers(self.block, self.begins, self.ends, out, rows, *powers())]
+        if not len(rows):
+            return rows
+        codes, texts = self.of(rows).coded
+        found = [number_of(text) for text in texts]
+        out[rows] = np.array([math.nan if one is None else one for one in found])[codes]
+        return rows[np.array([one is None for one in found])[codes]]
+
+    def of(self, rows: np.ndarray) -> Fields:
+        """Some of the fields."""
+        return Fields(self.block, self.begins[rows], self.ends[rows])
+
+    def are(self, text: bytes) -> np.ndarray:
+        """Find the fields that are this text."""
+        found = self.ends - self.begins == len(text)
+        rows = np.flatnonzero(found)
+        spans = zip(self.begins[rows].tolist(), self.ends[rows].tolist(), strict=True)
+        found[rows] = [self.block[begin:end].tobytes() == text for begin, end in spans]
+        return found
+
+
+class Rows(NamedTuple):
+    """Rows cut out of some lines: their fields by column, `places`, those refused, and the bytes and lines used."""
+
+    columns: list[Fields]
+    places: np.ndarray
+    bad: np.ndarray
+    used: int
+    lines: int
+
+
+def rows_of(raw: bytes, separator: str, columns: int, is_last: bool, wanted: int, most: int = 2**62) -> Rows:
+    """Cut lines into rows (see `cut_rows`) with that many columns at most."""
+    size, mark = len(raw), ord(separator)
+    block = np.empty(size * (1 + (b'"' in raw)) + PADDING, np.uint8)
+    block[:size] = np.frombuffer(raw, np.uint8)
+    block[size : size + PADDING] = NEWLINE
+    newlines = int(np.count_nonzero(block[:size] == NEWLINE)) + 1
+    room = min(newlines, size // columns + 1, most)
+    spans, places = np.empty((columns, 2, room), np.int64), np.empty((room, 4), np.int64)
+    bad, done = np.empty((newlines, 3), np.int64), np.zeros(4, np.int64)
+    cut_rows(block, size, mark, is_last, wanted, spans, places, bad, done)
+    used, rows, refused, lines = done.tolist()
+    many = wanted or int(places[:rows, MANY].max(initial=0))
+    fields = [Fields(block, begins[:rows], ends[:rows]) for begins, ends in spans[:many]]
+    return Rows(fields, places[:rows], bad[:refused], used, lines)
+
+
+def is_row(columns: Sequence[Fields], texts: Sequence[bytes]) -> np.ndarray:
+    """Find the rows whose fields are these texts."""
+    found = columns[0].are(texts[0])
+    rows = np.flatnonzero(found)
+    for column, text in zip(columns[1:], texts[1:], strict=True) if len(rows) else ():
+        found[rows] &= column.of(rows).are(text)
+    return found
 
 
 class Csv(StreamFormat):
@@ -190,8 +349,10 @@ class Csv(StreamFormat):
 
     def _header(self, name: str, head: bytes, separator: str) -> tuple[int, int, list[str]]:
         """Return where the header ends, how many lines it takes, and the names of the columns."""
-        _, end, fields = next(read_rows(head, separator, True), (0, 0, list[bytes]()))
-        header = [] if isinstance(fields, int) else fields
+        ended = head if head.endswith(b"\n") else head + b"\n"
+        found = rows_of(ended, separator, head.count(separator.encode()) + 1, True, 0, most=1)
+        fields = [] if len(found.bad) else found.columns
+        header = [one.block[int(one.begins[0]) : int(one.ends[0])].tobytes() for one in fields]
         try:
             names = [field.decode() for field in header]
         except UnicodeDecodeError:
@@ -204,6 +365,7 @@ class Csv(StreamFormat):
             raise ValueError(
                 f"{name} has no header, but numbers in its first line; name the columns there, or give --no-header"
             )
+        end = min(int(found.places[0, NEXT]), len(head))
         return end, head.count(b"\n", 0, end), named_columns(names)
 
     def _numbered(self, many: int) -> list[str]:
@@ -229,7 +391,7 @@ class Csv(StreamFormat):
             found.offsets, found.after, found.end, found.done = offsets, after, end, source.done()
             yield found
         if none and not self.layout.kinds:
-            self.layout.settle(source.name, {name: Column(NUMBER, pa.array([], pa.string())) for name in self.names})
+            self.layout.settle(source.name, {name: Column(NUMBER, np.zeros(0)) for name in self.names})
 
     @property
     def names(self) -> list[str]:
@@ -241,7 +403,7 @@ class Csv(StreamFormat):
         self, source: Source, start: Position | None
     ) -> Iterator[tuple[dict[str, Column], np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]]:
         """Columns of text, or of numbers, for each block; the line of each row; and the places of `Records`."""
-        blocks, is_last = self.blocks(source, start), False
+        blocks, is_last, header = self.blocks(source, start), False, [name.encode() for name in self.names]
         while blocks.more():
             raw = blocks.lines()
             if self._must_decode:
@@ -250,130 +412,25 @@ class Csv(StreamFormat):
                 except UnicodeDecodeError as error:
                     raise ValueError(f"{source.name} is not UTF-8 text ({error.reason}); convert it") from None
             line, place = int(blocks.state[LINE]), blocks.base + int(blocks.state[0])
-            separator = self.settled.get("separator", ",")
-            all_ends, in_order = row_ends(raw, separator)
-            found = self._by_arrow(raw, separator, all_ends) if in_order else None
-            if found is None:
-                found = self._one_by_one(raw, separator, is_last)
-            columns, begins, ends, bad, used = found
-            newlines = np.flatnonzero(np.frombuffer(raw, np.uint8)[:used] == NEWLINE) if b'"' in raw else all_ends - 1
-            for begin, reason, message in bad:
-                self.refuse(source.name, line + int(np.searchsorted(newlines, begin)), reason, message)
-            self._headers += [line + int(np.searchsorted(newlines, begin)) for begin in self._again]
-            if not used:  # a quote that may be closed in the next block
+            found = rows_of(raw, self.settled.get("separator", ","), len(header), is_last, len(header))
+            for row, reason, many in found.bad.tolist():
+                self.refuse(source.name, line + row, *self._reason(reason, many))
+            if not found.used:  # a quote that may be closed in the next block
                 is_last = not blocks.fill()
                 continue
-            blocks.advance(used, len(newlines))
-            if len(begins):
-                lines, after = (line + np.searchsorted(newlines, places) for places in (begins, ends))
-                yield columns, lines, place + ends, after, (place + used, line + len(newlines))
+            blocks.advance(found.used, found.lines)
+            columns, places = found.columns, found.places + np.array([place, line, line, 0])
+            if self.options.header and (again := is_row(columns, header)).any():
+                self._headers += places[again, FIRST].tolist()
+                columns, places = [one.of(~again) for one in columns], places[~again]
+            if len(places):
+                end = place + found.used, line + found.lines
+                yield dict(zip(self.names, columns, strict=True)), *places.T[[FIRST, NEXT, AFTER]], end
 
-    def _by_arrow(self, raw: bytes, separator: str, ends: np.ndarray) -> Any:
-        """Read lines whose quotes are in order: columns, begins and ends of rows, those refused, and the bytes used."""
-        begins = np.concatenate([[0], ends[:-1]])
-        body, self._again = raw, list[int]()
-        if separator == " ":
-            body = b"".join(b" ".join(line.split()) + b"\n" for line in raw.split(b"\n")[:-1])
-        for written in self._written(separator):
-            if self.options.header and written in body:
-                again = np.array([raw[b:e].rstrip(b"\r\n") == written for b, e in zip(begins, ends, strict=True)], bool)
-                self._again += begins[again].tolist()
-                begins, ends = begins[~again], ends[~again]
-                body = b"".join(raw[b:e] for b, e in zip(begins, ends, strict=True))
-        sizes, block = ends - begins, np.frombuffer(raw, np.uint8)
-        full = (sizes > 2) | ((sizes == 2) & (block[begins] != RETURN))
-        if separator == " ":
-            full &= np.array([bool(raw[b:e].strip()) for b, e in zip(begins, ends, strict=True)], bool)
-        begins, ends = begins[full], ends[full]
-        refused: list[tuple[int, int]] = []
-
-        def refuse(row: Any) -> str:
-            refused.append((row.number - 1, row.actual_columns))
-            return "skip"
-
-        table = self._parsed(body, separator, self._types(), refuse)
-        if table is None:
-            refused.clear()
-            body = body.decode("utf-8", "backslashreplace").encode()
-            table = self._parsed(body, separator, dict.fromkeys(self.names, pa.string()), refuse)
-        keep = np.ones(len(begins), bool)
-        keep[[row for row, _ in refused]] = False
-        if table is None or table.num_rows != keep.sum():
-            return None
-        is_loose = b" " in body and b'"' not in body
-        columns = {}
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            cells = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            if pa.types.is_floating(cells.type):
-                columns[name] = Column(NUMBER, floats(cells))
-            elif is_loose and pa.types.is_dictionary(cells.type):
-                words = compute.ascii_trim(cells.dictionary, " ")
-                columns[name] = Column("", pa.DictionaryArray.from_arrays(cells.indices, words))
-            else:
-                columns[name] = Column("", compute.ascii_trim(cells, " ") if is_loose else cells)
-        bad = [(int(begins[row]), *self._count(many)) for row, many in refused]
-        return columns, begins[keep], ends[keep], bad, len(raw)
-
-    def _types(self) -> dict[str, Any]:
-        """The types as which Arrow reads the columns that are used."""
-        kinds, widened, text = self.layout.kinds, self.layout.widened, pa.string()
-        if not kinds:
-            return dict.fromkeys(self.names, text)
-        words = pa.dictionary(pa.int32(), text)
-        types = {NUMBER: pa.float64(), CATEGORY: words, "label": words}
-        return {name: text if name in widened else types.get(kinds[name], text) for name in self.names}
-
-    def _parsed(self, body: bytes, separator: str, types: dict[str, Any], refuse: Any) -> Any:
-        """Arrow's table of these lines, None if it finds something else than it is to find."""
-        try:
-            return arrow_csv.read_csv(
-                pa.BufferReader(body),
-                arrow_csv.ReadOptions(use_threads=False, block_size=len(body) + 1, column_names=self.names),
-                arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse),
-                arrow_csv.ConvertOptions(column_types=types, null_values=NULLS, strings_can_be_null=False),
-            )
-        except pa.ArrowInvalid:
-            return None
-
-    def _one_by_one(self, raw: bytes, separator: str, is_last: bool) -> Any:
-        """Read lines as `read_rows` does."""
-        begins, ends, bad, rows, used = list[int](), list[int](), list[Any](), list[list[bytes]](), 0
-        self._again = list[int]()
-        header = [name.encode() for name in self.names]
-        for begin, end, fields in read_rows(raw, separator, is_last):
-            used = end
-            if isinstance(fields, int):
-                bad.append((begin, REASONS[fields], None))
-            elif self.options.header and fields == header:
-                self._again.append(begin)
-            elif len(fields) != len(header):
-                bad.append((begin, *self._count(len(fields))))
-            else:
-                begins.append(begin)
-                ends.append(end)
-                rows.append(fields)
-        if not raw[used:].strip(b"\r\n "):
-            used = len(raw)
-        columns = {
-            name: Column("", pa.array([row[i].decode("utf-8", "backslashreplace") for row in rows], pa.string()))
-            for i, name in enumerate(self.names)
-        }
-        return columns, np.array(begins, np.int64), np.array(ends, np.int64), bad, used
-
-    def _count(self, many: int) -> tuple[str, str]:
-        """The reason to refuse a row with that many fields, and its wording."""
-        wanted, fields = len(self.names), "fields" if many != 1 else "field"
-        message = f"{many} {fields} where the header has {wanted}"
-        return REASONS[FEW_FIELDS if many < wanted else MANY_FIELDS], message
-
-    def _written(self, separator: str) -> set[bytes]:
-        """The line of the header: with quotes where they are needed, and everywhere."""
-        found = set()
-        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):
-            line = StringIO()
-            csv.writer(line, delimiter=separator, quoting=quoting, lineterminator="").writerow(self.names)
-            found.add(line.getvalue().encode())
-        return found
+    def _reason(self, reason: int, many: int) -> tuple[str, str | None]:
+        """The reason to refuse a row with that many fields, and its wording if it names more."""
+        message = f"{many} {'fields' if many != 1 else 'field'} where the header has {len(self.names)}"
+        return REASONS[reason], message if reason in (FEW_FIELDS, MANY_FIELDS) else None
 
     def remarks(self) -> list[str]:
         """Headers within the data, and columns of numbers in which words were found."""

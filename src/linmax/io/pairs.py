@@ -18,7 +18,7 @@ from numba import boolean, float64, int32, int64, types
 from linmax.data.features import ALL, belongs
 from linmax.io.batch import Batch
 from linmax.io.bytes import PADDING
-from linmax.io.vocabulary import Vocabulary, number_names
+from linmax.io.vocabulary import Vocabulary
 from linmax.jit.compiling import kernel
 from linmax.util.lazy import LazyModule
 
@@ -259,11 +259,7 @@ class Pairing:
         total = sum(int(_sizes(span, sizes, np.diff(number_offsets)).sum()) for span in spans) + len(pairs)
         block, offsets = np.zeros(total + PADDING, np.uint8), np.zeros(len(pairs) + 1, np.int64)
         join_names(pairs, names.store, names.offsets, numbers, number_offsets, block, offsets)
-        if self.grows:
-            self.vocabulary.reserve(len(pairs), total)
-        found = np.zeros(len(pairs), np.int64)
-        number_names(self.vocabulary.names, block, offsets, found, 0, self.grows)
-        return found
+        return self.vocabulary.numbers_of(block, offsets[:-1], offsets[1:], add=self.grows)
 
     def _merged(self, batch: Batch, ends: np.ndarray, found: np.ndarray, amounts: np.ndarray) -> Batch:
         """The rows with their pairs behind them, but for those of value 0, and without a column."""

@@ -510,10 +510,11 @@ class RecordReader:
     def _codes(self, rows: Records, keep: np.ndarray) -> np.ndarray:
         """The class of each row, -1 where there is none; new ones in the order of the rows."""
         codes = rows.codes[keep]
-        places, first = np.unique(codes, return_index=True)
         table = np.full(len(rows.texts) + 1, -1, np.int32)
-        for code in places[np.argsort(first)].tolist():
-            if code >= 0 and rows.texts[code]:
+        first = np.full(len(table), -1)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]  # of two rows with a label the one before is written last
+        for code in np.argsort(first)[np.count_nonzero(first < 0) :].tolist():
+            if code < len(rows.texts) and rows.texts[code]:
                 table[code] = self.classes.number(rows.texts[code].encode("utf-8", "surrogateescape"))
                 self.vocabulary.fit_classes(len(self.classes))
         return table[codes]

@@ -68,6 +68,7 @@ __all__ = [
     "floats",
     "is_columnar",
     "is_table",
+    "number_of",
 ]
 
 INEXACT = 2**53  # from here on, whole numbers may be rounded as floats
@@ -118,7 +119,7 @@ class Column:
     def coded(self) -> tuple[np.ndarray, list[Any]]:
         """The place of each cell among the different values, -1 for those missing; and these values."""
         if not isinstance(self.cells, np.ndarray):
-            found = self.cells if pa.types.is_dictionary(self.cells.type) else self.cells.dictionary_encode()
+            found = self.cells.dictionary_encode()
             codes = found.indices.fill_null(-1) if found.null_count else found.indices
             return np.from_dlpack(codes).astype(np.int64), found.dictionary.to_pylist()  # to_numpy imports pandas
         if self.cells.dtype.kind == "O":
@@ -139,21 +140,22 @@ class Column:
         codes, texts = self.texts()
         return np.array([*texts, ""], dtype=object)[codes].tolist()
 
-    def numbers(self) -> tuple[np.ndarray, np.ndarray]:
-        """All cells as floats, nan for those missing; and the rows of words."""
+    def read_numbers(self, out: np.ndarray) -> np.ndarray:
+        """Write all cells as floats, nan for those missing; returns the rows of words."""
         none = np.zeros(0, np.int64)
         if isinstance(self.cells, np.ndarray) and self.cells.dtype.kind != "O":
-            return self.cells.astype(np.float64, copy=False), none
+            out[:] = self.cells
+            return none
         if not isinstance(self.cells, np.ndarray):
             try:
-                return floats(self.cells.cast(pa.float64())), none
+                out[:] = floats(self.cells.cast(pa.float64()))
+                return none
             except pa.ArrowInvalid:
                 pass
         codes, values = self.coded
-        pairs = [_number(value) for value in values]
-        table = np.array([*(np.nan if number is None else number for number in pairs), np.nan])
-        is_word = np.array([*(number is None for number in pairs), False])
-        return table[codes], np.flatnonzero(is_word[codes])
+        found = [number_of(value) for value in values]
+        out[:] = np.array([*(math.nan if number is None else number for number in found), math.nan])[codes]
+        return np.flatnonzero(np.array([*(number is None for number in found), False])[codes])
 
 
 def floats(cells: Any) -> np.ndarray:
@@ -161,7 +163,7 @@ def floats(cells: Any) -> np.ndarray:
     return np.from_dlpack(cells.fill_null(math.nan) if cells.null_count else cells)
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
     """A value as a number, nan if it is missing, None if it is a word; true and false may be words."""
     if not isinstance(value, str):
         return float(value)
@@ -299,7 +301,7 @@ class TableLayout:
             if kind == "number":
                 head = f"{column}=".encode()
                 items.head(head)
-                dense[:, places[column]], words = columns[column].numbers()
+                words = columns[column].read_numbers(dense[:, places[column]])
                 if len(words):
                     self.widened.setdefault(column, (unit, int(lines[words[0]])))
                     codes, texts = columns[column].texts()
@@ -314,9 +316,7 @@ class TableLayout:
         codes, texts = (np.full(size, -1), []) if label is None else columns[label].texts()
         weights, weight_texts = np.ones(size), None
         if weight is not None:
-            weights, words = columns[weight].numbers()
-            weights = weights.copy()  # a column of floats is the file's own memory
-            weights[words] = np.nan
+            weights[columns[weight].read_numbers(weights)] = np.nan
             weight_texts = None if (weights >= 0.0).all() and (weights < np.inf).all() else columns[weight].written()
         return Records(
             name, lines, codes, texts, dense, items, weights, weight_texts, unit=unit, dense_names=self.dense_names,

@@ -14,6 +14,7 @@ room for more, those that come later share the last ones, by their hash.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,13 +186,14 @@ NameTableT = typeof(
 )  # fmt: skip
 
 
-@kernel(types.void(NameTableT, Block, int64[::1], int64[::1], int64, types.boolean))
+@kernel(types.void(NameTableT, Block, int64[::1], int64[::1], int64[::1], int64, types.boolean))
 def number_names(
-    names: NameTable, block: np.ndarray, offsets: np.ndarray, numbers: np.ndarray, prefix: int, add: bool
-) -> None:
-    """The number of each name that the block holds one after the other."""
+    names: NameTable, block: np.ndarray, begins: np.ndarray, ends: np.ndarray, numbers: np.ndarray, prefix: int,
+    add: bool,
+) -> None:  # fmt: skip
+    """The number of each name that is in the block."""
     for i in range(numbers.size):
-        slot = look_up(names, block, offsets[i], offsets[i + 1] - offsets[i], prefix, add)
+        slot = look_up(names, block, begins[i], ends[i] - begins[i], prefix, add)
         if slot == ABSENT:
             numbers[i] = ABSENT
         else:
@@ -281,11 +283,23 @@ class Vocabulary:
         offsets = np.cumsum([0, *map(len, raw)], dtype=np.int64)
         block = np.zeros(offsets[-1] + PADDING, np.uint8)
         block[: offsets[-1]] = np.frombuffer(b"".join(raw), np.uint8)
-        found = np.zeros(len(raw), np.int64)
+        return self.numbers_of(block, offsets[:-1], offsets[1:], prefix, add)
+
+    def numbers_of(
+        self, block: np.ndarray, begins: np.ndarray, ends: np.ndarray, prefix: int = 0, add: bool = True
+    ) -> np.ndarray:
+        """The number of each name in a block of bytes, which ends in `PADDING` more; ABSENT as for `numbers`."""
+        found = np.zeros(len(begins), np.int64)
         if add:
-            self.reserve(len(raw), int(offsets[-1]) + len(raw) * len(self._heads[prefix]))
-        number_names(self.names, block, offsets, found, prefix, add)
+            self.reserve(len(found), int((ends - begins).sum()) + len(found) * len(self._heads[prefix]))
+        number_names(self.names, block, begins, ends, found, prefix, add)
         return found
+
+    def texts(self) -> list[str]:
+        """All names, in the order of their numbers."""
+        ends = self.names.offsets[: len(self) + 1].tolist()
+        store = self.names.store[: ends[-1]].tobytes()
+        return [store[begin:end].decode("utf-8", "backslashreplace") for begin, end in pairwise(ends)]
 
     def prefix(self, head: bytes) -> int:
         """A number for what names begin with, to be given along with the rest of them."""
@@ -418,8 +432,7 @@ class Vocabulary:
         for begin in range(0, offsets.size - 1, TAKEN_AT_A_TIME):
             places = offsets[begin : begin + TAKEN_AT_A_TIME + 1].astype(np.int64)
             block = np.append(store[places[0] : places[-1]], np.zeros(PADDING, np.uint8))
-            numbers = np.zeros(places.size - 1, np.int64)
-            number_names(made.names, block, places - places[0], numbers, 0, True)
+            numbers = made.numbers_of(block, places[:-1] - places[0], places[1:] - places[0])
             if (numbers != begin + np.arange(numbers.size)).any():
                 raise ValueError("the names of the attributes are damaged: one comes twice")
         if "shared" in arrays:

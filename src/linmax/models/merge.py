@@ -40,7 +40,7 @@ from linmax.engine.engine import Engine, Settings
 from linmax.engine.loop import start_means
 from linmax.engine.notation import as_learner
 from linmax.io.bytes import PADDING
-from linmax.io.vocabulary import Vocabulary, number_names
+from linmax.io.vocabulary import Vocabulary
 from linmax.learners.base import Field, Mixture, Placement, grown
 from linmax.models.asking import Asking, Recent
 from linmax.models.baselines import Tally
@@ -450,10 +450,7 @@ def add_names(union: Vocabulary, arrays: Mapping[str, np.ndarray]) -> np.ndarray
     """Add names, as in `Vocabulary.arrays`, to a vocabulary; returns their numbers."""
     store, offsets = arrays["names"], np.ascontiguousarray(arrays["offsets"], np.int64)
     block = np.concatenate([store, np.zeros(PADDING, np.uint8)])
-    numbers = np.zeros(offsets.size - 1, np.int64)
-    union.reserve(numbers.size, store.size)
-    number_names(union.names, block, offsets, numbers, 0, True)
-    return numbers
+    return union.numbers_of(block, offsets[:-1], offsets[1:])
 
 
 STATISTICS = {
