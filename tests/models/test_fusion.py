@@ -571,7 +571,7 @@ def test_one_class_alone():
     fusion = VoteFusion("perceptron").fit([["a"], [None]], ["a", "a"])
     assert fusion.predict([["a"], ["b"]]).tolist() == ["a", "a"]
     assert fusion.predict_proba([["a"]]).tolist() == [[1.0]]
-    with pytest.raises(ValueError, match="only the class 'a'"):
+    with pytest.raises(ValueError, match="requires two classes, or different answers, got .'a'."):
         fusion.explain(["a"])
 
 

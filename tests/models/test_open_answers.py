@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,17 @@ def test_probabilities_of_each_trial_add_up_to_one() -> None:
     assert shares[None] == pytest.approx((0.5 + unnamed) / 210.0)
 
 
+def test_empty_text_is_an_answer_where_nothing_means_abstention() -> None:
+    rows, labels = [["", "", "x"], ["y", "", None], ["", "z", ""]] * 10, ["", "y", ""] * 10
+    fusion = linmax.VoteFusion(answers="open", abstain=set()).fit(rows, labels)
+    assert fusion.report().online.trials == 30
+    assert fusion.predict(rows[:1]).tolist() == [""]
+    assert set(fusion.predict_proba([["", None, np.nan]])[0]) == {"", None}
+    silent = linmax.VoteFusion(answers="open").fit(rows, labels)
+    assert silent.report().online.trials == 10
+    assert set(silent.predict_proba([["", "x", " "]])[0]) == {"x", None}
+
+
 def test_a_trial_without_answers_has_none() -> None:
     fusion = fitted()
     assert fusion.predict([[None] * 6]).tolist() == [None]
@@ -84,6 +96,22 @@ def test_cuts_and_files_change_nothing(learner: str, tmp_path: Path) -> None:
     test = questions(20, seed=3)[0]
     assert parts.predict_proba(test) == whole.predict_proba(test)
     assert parts.report().online.to_dict() == whole.report().online.to_dict()
+
+
+@pytest.mark.parametrize("learner", ["auto", "R-perceptron", "V-perceptron", "AR-winnow(1.1)", "vr-combine"])
+def test_it_learns_as_a_learner_of_candidates(learner: str) -> None:
+    rows, labels = questions(60)
+    fusion, one = linmax.VoteFusion(learner, answers="open"), linmax.Learner(learner)
+    for row, label in zip(rows, labels, strict=True):
+        answers = sorted({*row} - {None}, key=lambda answer: zlib.crc32(repr(answer).encode()))
+        if label not in answers:
+            continue
+        votes = {str(i): answer for i, answer in enumerate(row)}
+        predicted = one.learn(candidates=answers, votes=votes, label=label)
+        if fusion.__sklearn_is_fitted__():
+            assert fusion.predict([row])[0] == predicted
+        fusion.partial_fit([row], [label])
+    assert fusion.report().online.mistakes == one.mistakes
 
 
 def test_a_prediction_changes_nothing_and_may_have_more_candidates_than_any_trial() -> None:
@@ -167,6 +195,18 @@ def test_the_few_answer_only_where_one_of_them_does() -> None:
     assert fusion.predict([dict.fromkeys(votes) | dict.fromkeys(others[:1], "p")])[0] == ("p" if others else None)
 
 
+def test_reports_leave_out_what_needs_classes() -> None:
+    rows, labels = questions(200)
+    rows = [[*row, row[0]] for row in rows]
+    labels[150] = rows[150][5] if rows[150][5] not in (None, labels[150]) else "151.1"
+    report = linmax.VoteFusion(answers="open").fit(rows, labels).report()
+    with pytest.raises(ValueError, match="requires classes"):
+        report.confusion("0")
+    assert report.suspicions() == ["0 and 6 give the same answer in every row. Keep one."]
+    assert {doubt.label for doubt in report.suspicious_labels()} <= {None}
+    assert "<svg" in report._repr_html_()
+
+
 def test_voters_may_join_and_models_merge() -> None:
     rows, labels = questions(80)
     first = linmax.VoteFusion(answers="open").fit(rows[:40], labels[:40])
@@ -185,7 +225,6 @@ def test_voters_may_join_and_models_merge() -> None:
         ({"answers": "open", "key": "numbers"}, "key must be"),
         ({"answers": "closed", "key": "number"}, "open answers"),
         ({"answers": "open", "classes": ["x"]}, "classes must not be given"),
-        ({"answers": "open", "learner": "R-perceptron"}, "repeats earlier trials"),
         ({"key": lambda answer: 1 // 0}, r"key failed for the answer '0.5' at trial 0.*ZeroDivisionError"),
     ],
 )

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from linmax.data.names import NONE, no_label, written
+from linmax.data.names import NONE, missing, no_label, written
 from linmax.data.votes import Ballots
 
 __all__ = [
@@ -237,8 +237,10 @@ class OpenAnswers:
     counts: np.ndarray
 
     @classmethod
-    def read(cls, given: Ballots, labels: Sequence[Any] | np.ndarray | None = None, key: Key = None) -> OpenAnswers:
-        """Number the answers of each trial; answers of equal key are one candidate.
+    def read(
+        cls, given: Ballots, labels: Sequence[Any] | np.ndarray | None = None, key: Key = None, blank: bool = False
+    ) -> OpenAnswers:
+        """Number the answers of each trial; answers of equal key are one candidate. A ``blank`` label is one.
 
         Examples
         --------
@@ -262,7 +264,7 @@ class OpenAnswers:
             found = {NONE: NONE} | {answer: place for place, answer in enumerate(candidates)}
             codes.append([found[answer] for answer in row])
             counts[t] = len(candidates)
-            if labels is not None and not no_label(labels[t]):
+            if labels is not None and not (missing(labels[t]) if blank else no_label(labels[t])):
                 label = number(labels[t], lambda t=t: f", the label of trial {t}")  # type: ignore[misc]
                 places[t] = found.get(label, counts[t])
         local = np.array(codes, np.int32).reshape(given.codes.shape)

@@ -205,10 +205,10 @@ def no_label(label: Any) -> bool:
 
 
 def silent_votes(abstain: Any) -> Collection[Any]:
-    """Return the labels that ``abstain`` names: one, a set of them, or none."""
+    """Return the votes that mean abstention: what ``abstain`` names and empty text; none for an empty set."""
     if isinstance(abstain, (set, frozenset)):
-        return abstain
-    return () if abstain is None else (abstain,)
+        return {*abstain, ""} if abstain else ()
+    return ("",) if abstain is None else (abstain, "")
 
 
 def distinct_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
@@ -299,12 +299,15 @@ def refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
 
 
 def distinct_names(
-    array: np.ndarray, what: str = "labels", place: Callable[[tuple[int, ...]], str] = lambda at: f"trial {at[0]}"
+    array: np.ndarray,
+    what: str = "labels",
+    place: Callable[[tuple[int, ...]], str] = lambda at: f"trial {at[0]}",
+    blank: bool = False,
 ) -> tuple[list[Any], np.ndarray]:
     """Return the distinct names, sorted if they can be, and the number of each: -1 where it is missing.
 
-    None, nan, masked, pandas' NA and empty text are missing. A vote ``...``, of a voter that was not asked, has -2.
-    ``place`` describes a place in the array for messages.
+    None, nan, masked, pandas' NA and, unless ``blank``, empty text are missing. A vote ``...``, of a voter that was not
+    asked, has -2. ``place`` describes a place in the array for messages.
 
     Examples
     --------
@@ -312,25 +315,29 @@ def distinct_names(
     >>> names, codes.tolist()
     (['x', 'y'], [[0, -2], [1, -1]])
     """
+
+    def empty(name: Any) -> bool:
+        return no_label(name) and not (blank and isinstance(name, str) and not name)
+
     if array.dtype != object:
         values, codes = _distinct_values(array)
         found = values.tolist()
-        silent = [code for code, name in enumerate(found) if no_label(name)]
+        silent = [code for code, name in enumerate(found) if empty(name)]
         return used_names(found, np.where(np.isin(codes, silent), np.int32(NONE), codes)) if silent else (found, codes)
-    numbers: dict[Any, int] = {None: NONE, "": NONE, ...: NOT_ASKED}
+    numbers: dict[Any, int] = {None: NONE, ...: NOT_ASKED}
     flat: list[int] = []
     try:
         for name in array.ravel().tolist():
             code = numbers.get(name)
             if code is None:
-                code = NONE if no_label(name) else numbers.setdefault(name, len(numbers) - 3)
+                code = NONE if empty(name) else numbers.setdefault(name, len(numbers) - 2)
             flat.append(code)
     except TypeError:
         at = tuple(map(int, np.unravel_index(len(flat), array.shape)))
         raise TypeError(
             f"{what}: {array[at]!r} at {place(at)} is not hashable; use one class: text, a number or a tuple"
         ) from None
-    found, codes = list(numbers)[3:], np.array(flat, np.int32).reshape(array.shape)
+    found, codes = list(numbers)[2:], np.array(flat, np.int32).reshape(array.shape)
     for name in found:
         refuse_wide(what, name)
     try:

@@ -25,6 +25,8 @@ def encode_votes(
 ) -> tuple[np.ndarray, list[Any], np.ndarray | None]:
     """Return the votes as places among the distinct ones, these, and who was not asked (None if all were).
 
+    Empty text is a vote like others; `linmax.data.names.silent_votes` decides whether it means abstention.
+
     Examples
     --------
     >>> codes, named, skipped = encode_votes(np.array([["x", ...], ["y", None]], dtype=object))
@@ -35,7 +37,7 @@ def encode_votes(
     def place(at: tuple[int, ...]) -> str:
         return f"trial {at[0]}, voter {at[1] if columns is None else repr(columns[at[1]])}"
 
-    named, codes = distinct_names(table, "votes", place)
+    named, codes = distinct_names(table, "votes", place, blank=True)
     skipped = codes == NOT_ASKED
     return (np.where(skipped, np.int32(NONE), codes), named, skipped) if skipped.any() else (codes, named, None)
 

@@ -86,7 +86,6 @@ OWN_KEY = "(function)"  # stands in files for a key that is a function
 NONE_PRIOR = 0.5, 9.5  # labelled trials, before the first, in which no voter, and in which some voter gave the label
 TOGETHER = "(together)"
 
-Parts = Iterable[Answering]
 Labels = tuple[Sequence[Any], np.ndarray]  # distinct ones; for each trial the place of its label, as in `Model.play`
 
 
@@ -98,7 +97,8 @@ class VoteBatch:
     """Trials of the voters: votes as places in ``names``, -1 for an abstention or a voter that was not queried.
 
     ``places`` are the values of the side columns, as `Sides.places` gives them. The names of trials that were read by a
-    `RowReader` are the list of the model's classes itself.
+    `RowReader` are the list of the model's classes itself. Where answers are open, the model's classes are places among
+    the answers of a trial, which ``answers`` spells.
     """
 
     codes: np.ndarray
@@ -108,6 +108,7 @@ class VoteBatch:
     scores: np.ndarray | None = None  # of raters, under each normalization
     soft: np.ndarray | None = None  # scores only: the answer of soft voting, as places in ``names``
     logs: np.ndarray | None = None  # (trials, raters, classes) logarithms of scores, as shares
+    answers: Sequence[Sequence[Any]] | None = None  # of each trial
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -115,7 +116,12 @@ class VoteBatch:
     def __getitem__(self, trials: slice | np.ndarray) -> VoteBatch:
         scores, soft, logs = (None if b is None else b[trials] for b in (self.scores, self.soft, self.logs))
         codes, asked, places = self.codes[trials], self.asked[trials], self.places[trials]
-        return VoteBatch(codes, self.names, asked, places, scores, soft, logs)
+        answers = None if self.answers is None else [self.answers[t] for t in np.arange(len(self))[trials].tolist()]
+        return VoteBatch(codes, self.names, asked, places, scores, soft, logs, answers)
+
+    def spelled(self, trial: int, classes: Sequence[Any]) -> Sequence[Any]:
+        """Return the names of the model's classes in a trial."""
+        return classes if self.answers is None else self.answers[trial]
 
 
 def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
@@ -202,7 +208,7 @@ class RowReader:
 
     def read(self, votes: Any) -> VoteBatch | None:
         """Return one plain row, or None for anything else."""
-        if self.scored or self.open or not self.whole:
+        if self.scored or not self.whole:
             return None
         if isinstance(votes, dict):
             several = not all(isinstance(column, SEVERAL) and len(column) == 1 for column in votes.values())
@@ -216,6 +222,8 @@ class RowReader:
 
     def row(self, cells: dict[str, Any]) -> VoteBatch | None:
         """Return the trial with one vote of each voter that was queried, and the values of the side columns."""
+        if self.open:
+            return None
         codes = np.full((1, self.count), -1, np.int32)
         asked = np.zeros(codes.shape, bool)
         try:
@@ -360,16 +368,11 @@ class FusionState:
             raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
         return ballots
 
-    def question_of(self, votes: Mapping[Any, Any], abstain: Any) -> VoteBatch:
-        """Return the votes so far as a trial in which voters not yet queried abstain."""
-        cast = {str(name): vote for name, vote in votes.items()}
-        cells = dict.fromkeys([*self.sides.names, *self.voters]) | cast
-        row = self.reader.row(dict(cells)) if abstain is None else None
-        if row is not None:
-            return row
+    def so_far(self, cells: Mapping[str, Any]) -> Ballots:
+        """Return one trial with a cell for each side column and voter."""
         sides = tuple([cells[name]] for name in self.sides.names)
         codes, named, _ = encode_votes(label_array([cells[name] for name in self.voters])[None], self.voters)
-        return self.later(Ballots(codes, named, self.voters if self.named else None, sides), abstain)
+        return Ballots(codes, named, self.voters if self.named else None, sides)
 
     # -- voters and their weights ---------------------------------------------------------------------------------
 
@@ -598,20 +601,26 @@ class FusionState:
             guest = self.model.visited(self.model.layout, names, names)
             yield trials, guest, self.instances(batch[trials], guest)
 
-    def predict(self, parts: Parts, size: int) -> np.ndarray:
-        """Return the class of each trial."""
-        found = np.empty(size, dtype=object)
-        for trials, model, instances in parts:
-            found[trials] = named(model.engine.judge(instances)[0], model.classes).tolist()
-        return as_array(found.tolist())
+    def predict(self, batch: VoteBatch) -> np.ndarray:
+        """Return the class of each trial, or the answer."""
+        found = np.empty(len(batch), dtype=object)
+        for trials, model, instances in self.parts_of(batch):
+            places = model.engine.judge(instances)[0]
+            if batch.answers is None:
+                found[trials] = named(places, model.classes).tolist()
+            else:
+                own = [batch.answers[t] for t in trials.tolist()]
+                found[trials] = [names[place] if names else None for names, place in zip(own, places, strict=True)]
+        return found if batch.answers is not None else as_array(found.tolist())
 
-    def probabilities(self, parts: Parts, size: int) -> np.ndarray:
-        """Return the probability of each class; what is missing from 1 is that of unknown classes."""
-        return self._table(parts, size, lambda model, scores: model.probabilities(scores))
+    def probabilities(self, batch: VoteBatch) -> np.ndarray:
+        """Return the probability of each class; what is missing from 1 is that of unknown classes, or of no answer."""
+        table = self._table(batch, lambda model, scores: model.probabilities(scores))
+        return table * (1.0 - self.none_probability) if self.open else table
 
-    def scores(self, parts: Parts, size: int) -> np.ndarray:
+    def scores(self, batch: VoteBatch) -> np.ndarray:
         """Return scores in units of the weight of the voters; -inf for classes that are not yet known."""
-        return self._table(parts, size, self._in_units)
+        return self._table(batch, self._in_units)
 
     def _in_units(self, model: Model, scores: np.ndarray) -> np.ndarray:
         try:
@@ -620,23 +629,25 @@ class FusionState:
             total, factor = 1.0, 1.0
         return scores / (total * factor)
 
-    def _table(self, parts: Parts, size: int, change: Callable[[Model, np.ndarray], np.ndarray]) -> np.ndarray:
+    def _table(self, batch: VoteBatch, change: Callable[[Model, np.ndarray], np.ndarray]) -> np.ndarray:
         """Return the scores of each trial for each of `classes`, changed by a function."""
-        parts = list(parts)
+        parts = list(self.parts_of(batch))
         classes = list(range(max(len(model.classes) for _, model, _ in parts))) if self.open else self.classes
-        table = np.zeros((size, len(classes)))
+        table = np.zeros((len(batch), len(classes)))
         for trials, model, instances in parts:
             columns = Names(model.classes).encode(classes)
             table[trials] = change(model, model.judge(instances)[1])[:, columns]
         return table
 
-    def sets(self, parts: Parts, size: int, coverage: float) -> list[tuple[Any, ...]]:
+    def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
         """Return the prediction set of each trial."""
-        found: list[tuple[Any, ...]] = [()] * size
-        for trials, model, instances in parts:
+        found: list[tuple[Any, ...]] = [()] * len(batch)
+        for trials, model, instances in self.parts_of(batch):
             scores = model.judge(instances)[1]
-            for t, names in zip(trials, chosen(scores, model.sets(scores, coverage), model.classes), strict=True):
-                found[t] = names
+            inside = chosen(scores, model.sets(scores, coverage), range(len(model.classes)))
+            for t, places in zip(trials.tolist(), inside, strict=True):
+                names = batch.spelled(t, model.classes)
+                found[t] = tuple(names[place] for place in places if place < len(names))
         return found
 
     def question(self, batch: VoteBatch, asked: np.ndarray) -> Question:
@@ -654,7 +665,10 @@ class FusionState:
     def explain(self, batch: VoteBatch) -> Explanation:
         """Return which voters moved the decision on one trial, and by how much."""
         ((_, model, instances),) = self.parts_of(batch)
-        predictions, table = model.judge(instances) if self.open else model.engine.judge(instances)
+        predictions, table = model.judge(instances)
+        names = batch.spelled(0, model.classes)
+        if np.isfinite(table[0]).sum() < 2 or len(names) < 2:
+            raise ValueError(f"explain() requires two classes, or different answers, got {list(names)!r}")
         winner, scores, weights = int(predictions[0]), table[0].copy(), model.weights.arrays
         lead = scores[winner]
         scores[winner] = -np.inf
@@ -674,10 +688,11 @@ class FusionState:
         if not model.engine.top.linear:
             found[TOGETHER] = float(lead - scores[second]) / total - sum(found.values())
         ordered = dict(sorted(found.items(), key=lambda item: -abs(item[1])))
-        cast = {name: batch.names[v] if v >= 0 else None for name, v in zip(self.voters, batch.codes[0], strict=True)}
+        given = batch.spelled(0, batch.names)
+        cast = {name: given[v] if v >= 0 else None for name, v in zip(self.voters, batch.codes[0], strict=True)}
         values = [self.sides.values[place][1] if place >= 0 else None for place in batch.places[0].tolist()]
         sides = dict(zip(self.sides.names, values, strict=True))
-        return Explanation(model.classes[winner], model.classes[second], sum(ordered.values()), ordered, cast, sides)
+        return Explanation(names[winner], names[second], sum(ordered.values()), ordered, cast, sides)
 
     def compared(self, held_out: tuple[VoteBatch, np.ndarray] | None = None) -> Comparison:
         """Compare the fusion with the baselines, online or on held-out trials and their labels."""
@@ -689,7 +704,7 @@ class FusionState:
                 further = {name: replace(rival, accuracy=named * rival.accuracy) for name, rival in further.items()}
         else:
             batch, labels = held_out
-            right, tally = self.predict(self.parts_of(batch), len(batch)) == labels, Tally(len(self.voters))
+            right, tally = self.predict(batch) == labels, Tally(len(self.voters))
             everything = [*self.model.classes, *batch.names, *labels.tolist()]
             classes = Names(everything if self.fixed is not None else in_order(everything))
             place, numbers = np.append(classes.encode(batch.names), np.int32(-1)), classes.encode(labels.tolist())
@@ -702,19 +717,18 @@ class FusionState:
 
     def reliability(self, batch: VoteBatch, labels: np.ndarray) -> Reliability:
         """Return how reliable the probabilities of these trials are."""
-        table = self.probabilities(self.parts_of(batch), len(batch))
+        table = self.probabilities(batch)
         if self.open:  # the last column: that no voter is right
             codes, k = labels.astype(np.int32), table.shape[1]
-            none = np.full((len(table), 1), self.none_probability)
             named = codes <= batch.codes.max(axis=1, initial=-1)
-            return reliability(np.hstack([table * (1.0 - none), none]), np.where(named, codes, np.int32(k)))
+            table = np.hstack([table, 1.0 - table.sum(axis=1, keepdims=True)])
+            return reliability(table, np.where(named, codes, np.int32(k)))
         return reliability(table, Names(self.classes).encode_known(labels.tolist()))
 
     def stored_rows(self) -> StoredRows:
         """Return the latest trials, with their probabilities as of now; after a merge those stored for panels."""
         kept, model, shares = self.stored.kept, self.model, None
-        classes = [f"answer {place + 1}" for place in model.classes] if self.open else model.classes
-        names = tuple(classes), tuple(self.sides.labels)
+        names = None if self.open else tuple(model.classes), tuple(self.sides.labels)
         if not len(kept):
             votes, labels = self.recent.rows(len(self.voters))
             places, right = np.full((len(labels), len(self.sides.names)), -1), np.zeros(0, bool)
@@ -798,7 +812,8 @@ class VoteFusion:
     normalize
         For scores only: under which normalizations the learner gets each rater (see `linmax.normalization`).
     abstain
-        A label that means abstention, besides None, nan, pandas' NA and empty text; or a set of them.
+        A label that means abstention, besides None, nan, pandas' NA and empty text; or a set of them. With an empty set
+        empty text is an answer like others.
     by
         Side columns among the votes, such as a subject or a source: a name, or a place where votes have no names, or a
         list of these. They are not voters: for each of their values every voter gets a copy, which votes where the
@@ -958,16 +973,17 @@ class VoteFusion:
         opened, unnamed = self._opened(state, ballots, labels), np.zeros(len(ballots), bool)
         if opened is None:
             labels = _respelled(labels, () if state is None else state.model.classes)
+            distinct, inverse = distinct_labels(labels, gaps=True)
+            right = [
+                distinct[i] for i in np.unique(inverse[~denied]).tolist() if i >= 0
+            ]  # what is wrong may be no class
+            known = [*(self.classes if self.classes is not None and state is None else ()), *right]
+            ballots = ballots.matched(known if state is None else [*state.model.classes, *known], self.abstain)
         else:
-            ballots, unnamed = opened.ballots, opened.labels == opened.counts
-            labels = label_array(
-                [None if place < 0 else place for place in np.where(unnamed, -1, opened.labels).tolist()]
-            )
+            ballots, distinct, right = opened.ballots, opened.ballots.named, []
+            unnamed = opened.labels == opened.counts
+            inverse = np.where(unnamed, np.int32(-1), opened.labels)
             unnamed &= ~denied
-        distinct, inverse = distinct_labels(labels, gaps=True)
-        right = [distinct[i] for i in np.unique(inverse[~denied]).tolist() if i >= 0]  # what is wrong may be no class
-        known = [*(self.classes if self.classes is not None and state is None else ()), *right]
-        ballots = ballots.matched(known if state is None else [*state.model.classes, *known], self.abstain)
         if state is None and opened is None and not ballots.scored and (inverse >= 0).sum() >= ROWS_OF_IDS:
             warn_of_strangers(ballots.columns, ballots.shown, distinct)
         fixed = self._fixed(ballots, distinct) if state is None else state.fixed
@@ -1012,8 +1028,10 @@ class VoteFusion:
         """Return the trials as places among their own answers, or None if answers are closed."""
         one_of("answers", self.answers, ("auto", "open", "closed"))
         is_open = self.answers == "open" if state is None else state.open
+        silent = silent_votes(self.abstain)
+        heard = ballots.without(silent)
         if state is None and self.answers == "auto" and self.classes is None:
-            is_open = self.key is not None or are_open(ballots, [] if labels is None else labels)
+            is_open = self.key is not None or are_open(heard, [] if labels is None else labels)
             if is_open and self.key is None:
                 warn(
                     "answers are taken as open, since most trials bring answers never seen before: each trial has "
@@ -1027,7 +1045,7 @@ class VoteFusion:
             raise ValueError("classes must not be given where answers are open; remove classes, or answers='open'")
         if ballots.scored:
             raise ValueError("open answers must be votes, got scores")
-        return OpenAnswers.read(ballots.without(silent_votes(self.abstain)), labels, self.key)
+        return OpenAnswers.read(heard, labels, self.key, blank="" not in silent)
 
     def _new_state(self, ballots: Ballots, fixed: tuple[Any, ...] | None, is_open: bool) -> FusionState:
         """Return the state for trials like these, before the first of them."""
@@ -1039,10 +1057,6 @@ class VoteFusion:
         raters = 0 if normalizer is None else ballots.count * len(normalizer.kinds)
         layout = Layout(0 if raters else ballots.count, raters, 0, 0, constant)
         model = Model(self.learner, layout, fixed or (), settings).follow()
-        if is_open and model.repeats:
-            raise ValueError(
-                f"{model.learner} repeats earlier trials, which had other answers; remove R and V, or use 'auto'"
-            )
         voters, sides = ballots.voters(None, False), Sides(tuple(map(str, side_columns(self.by))))
         unnamed = 0 if is_open else None
         return FusionState(model, fixed, ballots.names is not None, voters, normalizer, sides, unnamed=unnamed)
@@ -1075,24 +1089,25 @@ class VoteFusion:
             raise NotFittedError("this VoteFusion is not fitted; call fit(votes, y) or partial_fit(votes, y) first")
         return state
 
-    def _open_trials(self, votes: Any) -> tuple[Parts, list[list[Any]]] | None:
-        """Return trials as the models take them, and the candidates of each; None where answers are closed."""
+    def _read(self, votes: Any, labels: np.ndarray | None = None) -> tuple[VoteBatch, np.ndarray]:
+        """Return trials to predict, and labels as the model has them: classes, or places among the answers."""
         state = self._fitted
-        if not state.open:
-            return None
-        opened = self._opened(state, read_ballots(votes, side_columns(self.by)), None)
-        assert opened is not None
-        return list(state.parts_of(state.later(opened.ballots, None))), state.spelled(opened)
+        ballots = read_ballots(votes, side_columns(self.by))
+        opened = self._opened(state, ballots, labels)
+        if opened is not None:
+            batch = state.later(opened.ballots, None)
+            answers = state.spelled(opened) if labels is None else None
+            return replace(batch, answers=answers), label_array(opened.labels.tolist())
+        found = np.zeros(0) if labels is None else _respelled(labels, state.model.classes)
+        return state.later(ballots, self.abstain), found
 
-    def _parts(self, votes: Any) -> tuple[Parts, int]:
-        """Return the trials as the models take them, and how many there are."""
-        state = self._fitted
-        if state.open:
-            raise ValueError("answers are open, so there are no scores by class; use predict_proba or predict_set")
-        batch = state.reader.read(votes) if self.abstain is None else None
-        if batch is None:
-            batch = state.later(read_ballots(votes, side_columns(self.by)), self.abstain)
-        return list(state.parts_of(batch)), len(batch)
+    def _batch(self, votes: Any) -> VoteBatch:
+        """Return trials to predict."""
+        row = self._fitted.reader.read(votes) if self.abstain is None else None
+        return self._read(votes)[0] if row is None else row
+
+    def _one_trial(self, instance: Any) -> VoteBatch:
+        return self._read(self._fitted.one_row(instance, self.by))[0]
 
     @property
     def classes_(self) -> np.ndarray:
@@ -1137,25 +1152,13 @@ class VoteFusion:
 
         With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
         """
-        state, opened = self._fitted, self._open_trials(votes)
-        if opened is not None:
-            return self._predict_open(*opened, reject)
-        parts, size = self._parts(votes)
-        found = state.predict(parts, size)
-        if reject is None:
+        state, batch = self._fitted, self._batch(votes)
+        found = state.predict(batch)
+        if reject is None or not len(batch):
             return found
         least, answers = 1.0 - fraction("reject", reject, 0.1), np.array(found, dtype=object)
-        answers[state.probabilities(parts, size).max(axis=1) < least] = None
+        answers[state.probabilities(batch).max(axis=1) < least] = None
         return answers
-
-    def _predict_open(self, parts: Parts, names: list[list[Any]], reject: float | None) -> np.ndarray:
-        state, found = self._fitted, np.empty(len(names), dtype=object)
-        places = state.predict(parts, len(names)).tolist()
-        found[:] = [own[place] if own else None for own, place in zip(names, places, strict=True)]
-        if reject is not None and len(names):
-            best = state.probabilities(parts, len(names)).max(axis=1) * (1.0 - state.none_probability)
-            found[best < 1.0 - fraction("reject", reject, 0.1)] = None
-        return found
 
     def decision_function(self, votes: Any) -> np.ndarray:
         """Return the score of each class: (trials, classes); of two classes the second's less the first's.
@@ -1163,7 +1166,9 @@ class VoteFusion:
         A voter's vote adds its weight as in `weights`, which add up to 1 in magnitude; where few were asked (see `ask`)
         its weight among these, which do so as well.
         """
-        scores = self._fitted.scores(*self._parts(votes))
+        if self.is_open:
+            raise ValueError("answers are open, so there are no scores by class; use predict_proba or predict_set")
+        scores = self._fitted.scores(self._batch(votes))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, votes: Any) -> Any:
@@ -1172,16 +1177,12 @@ class VoteFusion:
         Where answers are open, a list with a dict from each answer of the trial to its probability; None is the
         probability that no voter is right.
         """
-        state, opened = self._fitted, self._open_trials(votes)
-        if opened is None:
-            return state.probabilities(*self._parts(votes))
-        parts, names = opened
-        table = state.probabilities(parts, len(names)).tolist()
-        none = state.none_probability
-        return [
-            {name: share * (1.0 - none) for name, share in zip(own, row, strict=False)} | {None: none if own else 1.0}
-            for own, row in zip(names, table, strict=True)
-        ]
+        batch = self._batch(votes)
+        table = self._fitted.probabilities(batch)
+        if batch.answers is None:
+            return table
+        found = [dict(zip(names, row, strict=False)) for names, row in zip(batch.answers, table.tolist(), strict=True)]
+        return [shares | {None: 1.0 - sum(shares.values())} for shares in found]
 
     def predict_set(self, votes: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
         """Return for each trial classes that contain the right one as often as ``coverage`` says, most probable first.
@@ -1201,14 +1202,7 @@ class VoteFusion:
         >>> bool(abs(covered - 0.9) < 0.04)
         True
         """
-        opened = self._open_trials(votes)
-        if opened is None:
-            return self._fitted.sets(*self._parts(votes), coverage)
-        parts, names = opened
-        sets = self._fitted.sets(parts, len(names), coverage)
-        return [
-            tuple(own[place] for place in found if place < len(own)) for found, own in zip(sets, names, strict=True)
-        ]
+        return self._fitted.sets(self._batch(votes), coverage)
 
     def wants_label(self, instance: Any) -> bool:
         """Return whether the label of one trial is worth asking for: drawn by a selective learner, else True.
@@ -1227,18 +1221,8 @@ class VoteFusion:
         >>> asked < 30
         True
         """
-        state = self._fitted
-        batch, _ = self._one_trial(instance)
+        state, batch = self._fitted, self._one_trial(instance)
         return state.model.wants_label(state.model.engine.judge(state.instances(batch))[1])
-
-    def _one_trial(self, instance: Any) -> tuple[VoteBatch, list[Any]]:
-        """Return one trial, and its candidates where answers are open."""
-        state = self._fitted
-        ballots = state.one_row(instance, self.by)
-        opened = self._opened(state, ballots, None)
-        if opened is None:
-            return state.later(ballots, self.abstain), []
-        return state.later(opened.ballots, None), state.spelled(opened)[0]
 
     # -- asking fewer voters --------------------------------------------------------------------------------------
 
@@ -1295,11 +1279,9 @@ class VoteFusion:
         cast = {str(name): vote for name, vote in votes.items()} if isinstance(votes, Mapping) else votes
         asked, prices = asked_among(cast, state.voters, state.sides.names), read_costs(costs, state.voters)
         choice = Choice.read(tolerance, costs, state.voters) if tolerance > 0.0 and not state.sides.names else None
-        opened = self._opened(state, read_ballots([cast], state.sides.names), None) if state.open and votes else None
-        if opened is not None:
-            codes = zip(opened.ballots.names or (), opened.ballots.codes[0].tolist(), strict=True)
-            votes = {**cast, **{name: None if place < 0 else place for name, place in codes}}
-        batch = state.question_of(votes, None if state.open else self.abstain)
+        cells = dict.fromkeys([*state.sides.names, *state.voters]) | cast  # voters not yet queried abstain
+        row = state.reader.row(dict(cells)) if self.abstain is None else None
+        batch = self._read(state.so_far(cells))[0] if row is None else row
         state.asking.choose(choice)
         codes, question = state._codes(batch)[0], partial(state.question, batch, asked)
         voter: str | None = Inquiry(state, codes, asked, question, tolerance, prices, explore, choice).next()
@@ -1366,17 +1348,7 @@ class VoteFusion:
         >>> explanation.winner, explanation.contributions["0"] > 0 > explanation.contributions["1"]
         ('y', True)
         """
-        state = self._fitted
-        batch, names = self._one_trial(instance)
-        if not state.open and len(state.model.classes) < 2:
-            raise ValueError(f"only the class {state.model.classes[0]!r} is known; there is nothing to explain")
-        if state.open and len(names) < 2:
-            raise ValueError(f"explain() requires two different answers, got {len(names)}")
-        found = state.explain(batch)
-        if not state.open:
-            return found
-        votes = {voter: None if place is None else names[place] for voter, place in found.votes.items()}
-        return replace(found, winner=names[found.winner], runner_up=names[found.runner_up], votes=votes)
+        return self._fitted.explain(self._one_trial(instance))
 
     def report(self, votes: Any = None, y: Any = None, *, costs: Any = None) -> Report:
         """Compare the fusion with plurality, soft voting, the best voters and a logit.
@@ -1431,14 +1403,10 @@ class VoteFusion:
 
     def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
         """Return trials that are not learned, and their labels."""
-        state = self._fitted
         ballots = read_ballots(votes, side_columns(self.by))
         labels = labels_given(y, len(ballots))
         distinct_labels(labels)  # refuses what is no label
-        opened = self._opened(state, ballots, labels)
-        if opened is not None:
-            return state.later(opened.ballots, None), label_array(opened.labels.tolist())
-        return state.later(ballots, self.abstain), _respelled(labels, state.model.classes)
+        return self._read(ballots, labels)
 
     def plot(self, path: Any = None) -> Any:
         """Draw the mistake curves of the fusion and its baselines; return the figure, saved when given a path.

@@ -169,12 +169,6 @@ class Model(Confidence):
         }
 
     @property
-    def repeats(self) -> bool:
-        """True if the learner looks at earlier trials again."""
-        inside = (inner for node in self.engine.top.walk() for inner in node.engines)
-        return bool(self.engine.memory) or any(inner.memory for inner in inside)
-
-    @property
     def bounded(self) -> Any:
         """A rule that needs attributes in [-1, 1] and ratings that differ by at most 1, or None."""
         return next((rule for rule in self.engine.facing if rule.bounded), None)

@@ -221,7 +221,7 @@ class SuspiciousLabel:
     row
         Number of the row among the rows with a label, from 0, in the order in which they were learned.
     label, answer
-        The label, and the answer of the fusion.
+        The label, and the answer of the fusion; None where answers are open, whose text is not stored.
     probability, of_label
         Their probabilities.
     voters
@@ -277,7 +277,7 @@ class StoredRows:
     Attributes
     ----------
     classes, values
-        Names of the classes, and of the values of side columns.
+        Names of the classes, None where answers are open; and of the values of side columns.
     places
         (trials, side columns) places of the values, -1 where missing.
     right
@@ -290,7 +290,7 @@ class StoredRows:
         Lines of the file that hold the latest of these trials, if known.
     """
 
-    classes: tuple[Any, ...]
+    classes: tuple[Any, ...] | None
     values: tuple[str, ...]
     votes: np.ndarray
     labels: np.ndarray
@@ -320,8 +320,8 @@ class StoredRows:
         return [
             SuspiciousLabel(
                 self.first + t,
-                self.classes[self.labels[t]],
-                self.classes[answers[t]],
+                None if self.classes is None else self.classes[self.labels[t]],
+                None if self.classes is None else self.classes[answers[t]],
                 float(highest[t]),
                 float(of_label[t]),
                 int(agreeing[t]),
@@ -332,7 +332,9 @@ class StoredRows:
         ]
 
     def constant(self) -> np.ndarray:
-        """Return which voters always give the same answer."""
+        """Return which voters always name the same class."""
+        if self.classes is None:
+            return np.zeros(self.votes.shape[1], bool)
         voted = self.votes >= 0
         lowest = np.where(voted, self.votes, np.iinfo(np.int32).max).min(axis=0, initial=np.iinfo(np.int32).max)
         return np.asarray((voted.sum(axis=0) >= FEWEST_SUSPECT) & (self.votes.max(axis=0, initial=-1) == lowest))
@@ -343,10 +345,11 @@ class StoredRows:
         votes, voted = self.votes, self.votes >= 0
         counts = voted.sum(axis=0)
         enough, constant = counts >= FEWEST_SUSPECT, self.constant()
-        varied = len(np.unique(self.labels)) > 1  # with one class alone all voters are constant
+        is_open = self.classes is None  # places among answers, of which nothing but equality means anything
+        varied = is_open or len(np.unique(self.labels)) > 1  # with one class alone all voters are constant
         equal = ((votes == self.labels[:, None]) | ~voted).all(axis=0) & enough & varied
         others = np.flatnonzero(enough & ~constant & ~equal).tolist()
-        ids = [i for i in others if len(np.unique(votes[voted[:, i], i])) > IDS * counts[i]]
+        ids = [i for i in others if not is_open and len(np.unique(votes[voted[:, i], i])) > IDS * counts[i]]
         groups: dict[bytes, list[int]] = {}
         for i in others:
             groups.setdefault(np.ascontiguousarray(votes[:, i]).tobytes(), []).append(i)
@@ -364,8 +367,8 @@ class StoredRows:
                 for i in leaks
             ),
             *(
-                f"{voters[i]} always answers {self.classes[int(self.votes[:, i].max())]!r}, in {counts[i]:,} rows. It "
-                "adds nothing."
+                f"{voters[i]} always answers {(self.classes or ())[int(self.votes[:, i].max())]!r}, in {counts[i]:,} "
+                "rows. It adds nothing."
                 for i in constants
             ),
             *(f"{voters[i]} answers something else in nearly every row. Remove it if it is an id." for i in ids),
@@ -391,6 +394,8 @@ class StoredRows:
 
     def confusion(self, voter: str, place: int) -> Confusion:
         """Return how often a voter named each class, by label."""
+        if self.classes is None:
+            raise ValueError("confusion() requires classes, and answers are open: no answer appears twice")
         k = len(self.classes)
         cells = self.labels.astype(np.int64) * (k + 1) + np.where(self.votes[:, place] < 0, k, self.votes[:, place])
         return Confusion(voter, self.classes, np.bincount(cells, minlength=k * (k + 1)).reshape(k, k + 1))
@@ -537,7 +542,8 @@ class Details:
         for doubt in self.suspicious_labels[:DOUBTS_SHOWN]:
             place = doubt.row + 1 if doubt.line is None else doubt.line
             shares = _percent(doubt.probability), _percent(doubt.of_label)
-            rows.append([f"{place:,}", str(doubt.label), str(doubt.answer), *shares, str(doubt.voters)])
+            names = ["" if name is None else str(name) for name in (doubt.label, doubt.answer)]
+            rows.append([f"{place:,}", *names, *shares, str(doubt.voters)])
         by_line = bool(self.rows.lines)
         headings = ["line" if by_line else "row", "label", "fusion", "probability", "of the label", "voters"]
         note = "" if by_line else "Rows in the order in which they were learned, those without a label not counted. "

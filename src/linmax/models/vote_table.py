@@ -358,7 +358,7 @@ def some(names: Sequence[str]) -> str:
 
 def remember(fusion: VoteFusion, silent: Iterable[Any], classes: Collection[Any] = ()) -> None:
     """Make the fusion take for abstentions what was taken for them in learning, except for classes."""
-    fusion.abstain = {*silent, *silent_votes(fusion.abstain)}.difference(classes) or None
+    fusion.abstain = {*silent, *silent_votes(fusion.abstain)}.difference([*classes, ""]) or None
 
 
 def side_names(fusion: VoteFusion) -> list[str]:
