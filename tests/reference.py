@@ -155,8 +155,6 @@ class Perceptron(Rule):
     """w = 0; if w.z <= margin: w += rate z."""
 
     def __init__(self, n: int, rate: float = 1.0, margin: float = 0.0) -> None:
-        if rate <= 0.0:
-            raise ValueError(f"rate must be > 0, got {rate}; try 1.0")
         self.n, self.rate, self.margin = n, rate, margin
         self._w = np.zeros(n)
 
@@ -184,10 +182,6 @@ class Multiplicative(Rule):
     """
 
     def __init__(self, n: int, alpha: float, start: float = 1.0, thickness: float = 0.0) -> None:
-        if alpha <= 1.0:
-            raise ValueError(f"alpha must be > 1, got {alpha}; try 1.1")
-        if start <= 0.0:
-            raise ValueError(f"start must be > 0, got {start}; try 1.0")
         self.n, self.thickness = n, thickness
         self.rate = math.log(alpha)
         self.start_exponent = math.log(start) / self.rate
@@ -227,8 +221,6 @@ class Balanced(Rule):
     """
 
     def __init__(self, n: int, alpha: float, thickness: float = 0.0) -> None:
-        if alpha <= 1.0:
-            raise ValueError(f"alpha must be > 1, got {alpha}; try 1.1")
         self.n, self.thickness = n, thickness
         self.rate = math.log(alpha)
         self.s, self.moved = np.zeros(n), np.zeros(n, bool)
@@ -266,8 +258,6 @@ class QuasiAdditive(Rule):
     """v = 0, w = link(v) coordinate by coordinate; if w.z <= 0: v += rate z."""
 
     def __init__(self, n: int, link: Callable[[float], float], rate: float = 1.0) -> None:
-        if rate <= 0.0:
-            raise ValueError(f"rate must be > 0, got {rate}; try 1.0")
         self.n, self.link, self.rate = n, link, rate
         self.default_weight = float(link(0.0))
         self.v, self.touched = np.zeros(n), np.zeros(n, bool)
@@ -296,8 +286,6 @@ class PNorm(Rule):
     """
 
     def __init__(self, n: int, p: float) -> None:
-        if p < 2.0:
-            raise ValueError(f"p must be >= 2, got {p}; try 2.0")
         self.n, self.p = n, p
         self.v = np.zeros(n)
 
@@ -336,10 +324,6 @@ class Alma(Rule):
         normalise: bool = True,
         project: bool = True,
     ) -> None:
-        if p < 2.0:
-            raise ValueError(f"p must be >= 2, got {p}; try 2.0")
-        if not 0.0 < alpha <= 1.0:
-            raise ValueError(f"alpha must be in (0, 1], got {alpha}; try 0.9")
         self.n, self.p, self.alpha = n, p, alpha
         self.B = 1.0 / alpha if B is None else B
         self.C, self.normalise, self.project = C, normalise, project
@@ -434,8 +418,6 @@ class Winnow:
         thick_positive: float = 0.0,
         thick_negative: float = 0.0,
     ) -> None:
-        if alpha <= 1.0:
-            raise ValueError(f"alpha must be > 1, got {alpha}; try 2.0")
         self.n, self.alpha, self.threshold, self.demotion = n, alpha, threshold, demotion
         self.thick_positive, self.thick_negative = thick_positive, thick_negative
         self.default_weight = start

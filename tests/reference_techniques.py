@@ -102,8 +102,6 @@ class Average(_Linear):
     changed = True
 
     def __init__(self, base: Learner, scale: str = "raw", fade: bool = False) -> None:
-        if scale not in ("raw", "max", "l1"):
-            raise ValueError(f"scale must be one of raw, max, l1, got {scale!r}")
         self.base, self.scale, self.fade = base, scale, fade
         self.mistakes = 0
         self.terms, self.total = 0, 0
@@ -180,10 +178,6 @@ class Recycle(_Linear):
     def __init__(
         self, base: LinearMax, s: int = 100, u: float = 5, max_passes: int | None = None, budget: int | None = None
     ) -> None:
-        if s < 1:
-            raise ValueError(f"s must be >= 1, got {s}; try 100")
-        if u < 1:
-            raise ValueError(f"u must be >= 1, got {u}; try 5")
         self.base, self.s, self.u = base, s, u
         self.max_passes: float = (1000 if u == math.inf else math.inf) if max_passes is None else max_passes
         self.buffer: list[Stored] = []
@@ -284,8 +278,7 @@ class Vote(_Linear):
         Trials before the first possible restart; doubled at every restart.
     scale
         `l1`, `l2`, `max`: a hypothesis votes with its scores after its weights were divided by that norm,
-        taken when it is saved (for the current one: now). `raw`: with its true weights. `vote`: with one vote
-        for its best class; there is no linear hypothesis then.
+        taken when it is saved (for the current one: now). `raw`: with its true weights.
 
     One trial, in this order:
 
@@ -314,10 +307,6 @@ class Vote(_Linear):
     changed = True
 
     def __init__(self, base: Learner, h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1") -> None:
-        if h < 1:
-            raise ValueError(f"h must be >= 1, got {h}; try 20")
-        if scale not in ("raw", "max", "l1", "l2", "vote"):
-            raise ValueError(f"scale must be one of raw, max, l1, l2, vote, got {scale!r}")
         self.base, self.h, self.w, self.r, self.scale = base, h, w, r, scale
         self.wait = d
         self.mistakes = 0
@@ -348,7 +337,7 @@ class Vote(_Linear):
     # prediction
 
     def _at_voting_scale(self, hypothesis: Hypothesis) -> Hypothesis:
-        return hypothesis if self.scale == "vote" else hypothesis.scaled(self.scale)
+        return hypothesis.scaled(self.scale)
 
     def _all(self) -> list[Hypothesis]:
         return [voter.hypothesis for voter in self.voters] + [self._at_voting_scale(self.base.snapshot())]
@@ -360,18 +349,8 @@ class Vote(_Linear):
             result = result.plus(hypothesis)
         return result
 
-    def _ballots(self, x: Vector) -> Vector:
-        ballots = np.zeros(self.linear.k)
-        for hypothesis in self._all():
-            choice = self.linear.decide(hypothesis.padded(x.shape[1]).weights, x)
-            if choice >= 0:
-                ballots[choice] += 1.0
-        return ballots
-
     def voting_label(self, x: Vector) -> int:
         self.grow(x.shape[1])
-        if self.scale == "vote":
-            return self.linear.best_of(self._ballots(x))
         return self._decide(self._sum().weights, x)
 
     def _decide(self, weights: Vector, x: Vector) -> int:
@@ -390,15 +369,13 @@ class Vote(_Linear):
     def snapshot(self) -> Hypothesis:
         if not self.trusts_voting:
             return self.base.snapshot()
-        if self.scale == "vote":
-            raise TypeError("hypotheses with one vote each have no linear sum; use another scale")
         return self._sum()
 
     def scores(self, x: Vector) -> Vector:
         self.grow(x.shape[1])
         if not self.trusts_voting:
             return self.base.scores(x)
-        return self._ballots(x) if self.scale == "vote" else self._sum().scores(x)
+        return self._sum().scores(x)
 
     def predict(self, x: Vector) -> int:
         return self.voting_label(x) if self.trusts_voting else self.base.predict(x)
@@ -540,15 +517,7 @@ class Combine(_Linear):
     hypothesis changed in this trial; otherwise always True. `hypothesis()` exists for `best`.
     """
 
-    WAYS = ("best", "wma", "weighted")
-
     def __init__(self, members: Sequence[Learner], how: str = "best", beta: float = 0.5) -> None:
-        if not members:
-            raise ValueError("members must not be empty; give at least one learner")
-        if how not in self.WAYS:
-            raise ValueError(f"how must be one of {', '.join(self.WAYS)}, got {how!r}")
-        if not 0.0 < beta < 1.0:
-            raise ValueError(f"beta must be in (0, 1), got {beta}; try 0.5")
         self.members, self.how, self.beta = list(members), how, beta
         self.spreads: list[Vector] = []  # of each trial, those of the members
         self.mistakes = 0
@@ -643,17 +612,6 @@ class Combine(_Linear):
         return prediction
 
 
-def VCombine(
-    members: Sequence[Learner], h: int = 20, w: int = 100, r: int = 100, d: int = 100, scale: str = "l1"
-) -> Vote:
-    """V-Combine: voting over the member that has made the fewest mistakes so far.
-
-    "B's hypothesis", "B's label" and mb are those of the best member at that moment; since members differ in
-    scale, each voter is divided by its sum of magnitudes. VR-Combine is this over R-B and AR-B members.
-    """
-    return Vote(Combine(members, how="best"), h=h, w=w, r=r, d=d, scale=scale)
-
-
 def unit_scores(member: Learner | Stack, x: Vector) -> Vector:
     """A learner's scores at a scale that does not grow: with its weights at 2-norm 1.
 
@@ -678,15 +636,9 @@ class Stack:
     A trial: the fusion instance is made from the members as they stand; `fusion.trial` on it; every member's
     trial on x.
 
-    scale
-        `vote`: 1 for the class that the member predicts, 0 elsewhere (no class known: zeros).
-        `raw`: the member's scores, times exp(log_scale).
-        `softmax`: the member's scores s (see `unit_scores`: the scale of multiplicative weights grows without
-        limit) over the known classes: c = s - mean; q = mean of c_j^2 over the known classes, averaged over all
-        trials so far, the present one included; x = softmax(c / sqrt(q)); q = 0 gives equal shares. Classes not
-        yet known get 0.
-    thresholds
-        Whether k threshold sub-experts follow the members.
+    A column is made of the member's scores s (see `unit_scores`: the scale of multiplicative weights grows without
+    limit) over the known classes: c = s - mean; q = mean of c_j^2 over the known classes, averaged over all trials so
+    far, the present one included; x = softmax(c / sqrt(q)); q = 0 gives equal shares. Classes not yet known get 0.
 
     Predicting uses the running q with the present instance included but keeps it only in `trial`.
     `hypothesis()` is the fusion's: one weight a member, not a hypothesis on x, so that `snapshot()` refuses.
@@ -694,16 +646,8 @@ class Stack:
 
     changed = True
 
-    SCALES = ("vote", "raw", "softmax")
-
-    def __init__(
-        self, members: Sequence[Learner], fusion: Learner, scale: str = "softmax", thresholds: bool = False
-    ) -> None:
-        if not members:
-            raise ValueError("members must not be empty; give at least one learner")
-        if scale not in self.SCALES:
-            raise ValueError(f"scale must be one of {', '.join(self.SCALES)}, got {scale!r}")
-        self.members, self.fusion, self.scale, self.thresholds = list(members), fusion, scale, thresholds
+    def __init__(self, members: Sequence[Learner], fusion: Learner) -> None:
+        self.members, self.fusion = list(members), fusion
         self.squares = np.zeros(len(self.members))
         self.trials = 0
 
@@ -730,10 +674,6 @@ class Stack:
     def _column(self, i: int, x: Vector) -> Vector:
         member = self.members[i]
         member.grow(x.shape[1])
-        if self.scale == "vote":
-            return np.asarray(np.arange(len(x)) == member.predict(x), dtype=float)
-        if self.scale == "raw":
-            return np.asarray(member.scores(x) * math.exp(member.log_scale))
         column = np.zeros(len(x))
         if self.linear.known:
             centred = self._centred(member, x)
@@ -746,7 +686,7 @@ class Stack:
     def instance(self, x: Vector) -> Vector:
         """The instance that the fusion learner sees."""
         columns = np.array([self._column(i, x) for i in range(len(self.members))])
-        return expand(scores=columns, k=len(x), thresholds=self.thresholds)
+        return expand(scores=columns, k=len(x), thresholds=False)
 
     def hypothesis(self) -> Vector:
         return self.fusion.hypothesis()
@@ -759,10 +699,9 @@ class Stack:
 
     def trial(self, x: Vector, label: int) -> int:
         instance = self.instance(x)
-        if self.scale == "softmax":
-            for i, member in enumerate(self.members):
-                centred = self._centred(member, x)
-                self.squares[i] += total(centred**2) / max(1, len(centred))
+        for i, member in enumerate(self.members):
+            centred = self._centred(member, x)
+            self.squares[i] += total(centred**2) / max(1, len(centred))
         self.trials += 1
         prediction = self.fusion.trial(instance, label)
         for member in self.members:
@@ -876,7 +815,6 @@ __all__ = [
     "SampledVote",
     "Select",
     "Stack",
-    "VCombine",
     "Vote",
     "unit_scores",
 ]
