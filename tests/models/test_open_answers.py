@@ -114,6 +114,56 @@ def test_it_learns_as_a_learner_of_candidates(learner: str) -> None:
     assert fusion.report().online.mistakes == one.mistakes
 
 
+def test_a_learner_answers_as_a_fusion(tmp_path: Path) -> None:
+    rows, labels = questions(80)
+    labels[7] = None  # type: ignore[call-overload]
+    rows[9] = [None if vote is None else f"{vote}0" if t % 2 else vote for t, vote in enumerate(rows[9])]
+    fusion, one = linmax.VoteFusion(answers="open", key="number"), linmax.Learner(answers="open", key="number")
+    for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        votes = {str(i): answer for i, answer in enumerate(row)}
+        if fusion.__sklearn_is_fitted__():
+            assert one.predict_proba(votes=votes) == pytest.approx(fusion.predict_proba([row])[0])
+            assert one.predict(votes=votes, id=t) == fusion.predict([row])[0]
+            one.learn(id=t, label=label) if label is not None else one.learn(votes=votes, label=None)
+        else:
+            one.learn(votes=votes, label=label)
+        fusion.partial_fit([row], [label])
+        if t == 40:
+            one.save(tmp_path / "one.linmax")
+            one = linmax.Learner.load(tmp_path / "one.linmax")
+    report = fusion.report().online
+    assert (one.trials, one.mistakes) == (report.trials, report.mistakes)
+    one.forget(7)
+    heard: dict[str, Any] = {}
+    while (voter := one.ask(heard, tolerance=0.01)) is not None:
+        assert fusion.ask(heard, tolerance=0.01) == voter
+        heard[voter] = rows[0][int(voter)]
+    assert fusion.ask(heard, tolerance=0.01) is None
+    assert one.predict_proba(votes=heard) == pytest.approx(fusion.predict_proba([heard])[0])
+    one.learn(votes=heard, label=labels[0])
+    fusion.partial_fit([heard], labels[:1])
+    assert one.predict_proba(votes=heard) == pytest.approx(fusion.predict_proba([heard])[0])
+    assert one.predict(votes={"0": None}) is None
+    assert one.predict_proba(votes={"0": None}) == {None: 1.0}
+    early = linmax.Learner.load(tmp_path / "one.linmax")
+    early.forget(7)
+    merged = linmax.merge([one, early])
+    assert (merged.key, merged.trials) == ("number", one.trials + early.trials)
+
+
+def test_a_learner_takes_scores_of_answers_in_any_spelling() -> None:
+    one, rng = linmax.Learner(answers="open", key="number"), np.random.default_rng(0)
+    for t in range(150):
+        votes = {"ann": f"{t}", "bob": f"{t + 1}"}
+        right = f"{t + int(rng.integers(2))}.0"
+        one.learn(votes=votes, scores={"sure": {right: 0.9, "999": 1.0}}, label=right)
+    assert one.predict(votes={"ann": "5", "bob": "6"}, scores={"sure": {"6.00": 0.9}}) == "6"
+    with pytest.raises(TypeError, match="dict from answer to number"):
+        one.predict(votes={"ann": "5", "bob": "6"}, scores={"sure": [0.1, 0.2]})
+    with pytest.raises(ValueError, match="candidates must be absent"):
+        one.predict(votes={"ann": "5"}, candidates=["5"])
+
+
 def test_a_prediction_changes_nothing_and_may_have_more_candidates_than_any_trial() -> None:
     fusion = linmax.VoteFusion(answers="open").fit([["x", "x", "y", "x", "y", "x"]] * 10, ["x"] * 10)
     before = {name: array.copy() for name, array in fusion.state()[1].items()}

@@ -73,6 +73,54 @@ def same_after_restarts(local, data, tmp_path):
         assert report.good, report.lines
 
 
+class TestOpenAnswers:
+    def test_answers_are_the_candidates_and_a_key_says_which_are_the_same(self, tmp_path):
+        data, chance, own = tmp_path / "data", random.Random(1), Learner(answers="open", key="number")
+        local = Local(data).__enter__()
+        made(local, "auto", kind="votes", answers="open", key="number")
+        mistakes = 0
+        for t in range(40):
+            right, wrong = f"{t}.50", f"{t}.{chance.randrange(1, 4)}"
+            votes = {"ann": right.rstrip("0"), "bob": chance.choice([right, wrong]), "cy": wrong, "dee": None}
+            label = "999" if t % 10 == 9 else right
+            if t % 3 == 0:
+                post(local, "predict", votes=votes, id=f"t{t}")
+                answer = post(local, "label", id=f"t{t}", label=label)
+            else:
+                answer = post(local, "learn", votes=votes, label=label, id=f"t{t}")
+            assert answer.status == 200, answer.body
+            assert own.learn(votes=votes, label=label) == answer.body["predicted"]
+            mistakes += answer.body["mistake"]
+        assert mistakes == own.mistakes == local.call("GET", M).body["mistakes"]
+        question = {"ann": "7.5", "bob": "7.50", "cy": "8"}
+        answer = post(local, "predict", votes=question, probabilities=True, coverage=0.5, reject=0.9).body
+        assert {row["label"]: row["probability"] for row in answer["probabilities"]} == own.predict_proba(
+            votes=question
+        )
+        assert (answer["label"], answer["set"]) == ("7.5", ["7.5"])
+        assert post(local, "learn", votes=question, label=None).body["mistake"] is None
+        assert post(local, "ask", votes={}, tolerance=0.01).status == 200
+        assert post(local, "explain", votes=question).body["label"] == "7.5"
+        assert local.call("GET", M).body["classes"] == []
+        assert not local.service.models["m"].names.kinds[3]  # answers take no memory
+        same_after_restarts(local, data, tmp_path)
+
+    def test_options_that_do_not_fit(self, tmp_path):
+        with Local(tmp_path) as local:
+            for options, field in (
+                ({"kind": "attributes", "answers": "open"}, "answers"),
+                ({"kind": "votes", "answers": "open", "candidates": True}, "answers"),
+                ({"kind": "votes", "answers": "open", "classes": ["a"]}, "classes"),
+                ({"kind": "votes", "key": "number"}, "learner"),
+            ):
+                answer = local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "auto", **options})
+                assert (answer.status, answer.body["field"]) == (422, field), answer.body
+            made(local, "auto", kind="votes", answers="open")
+            refused(post(local, "predict", votes={"ann": "x"}, candidates=["x"]), "candidates", "must be absent")
+            schemas = local.call("GET", "/openapi.json").body["components"]["schemas"]
+            assert schemas["NewModel"]["properties"]["key"]["anyOf"][0]["enum"] == ["json", "math", "number", "text"]
+
+
 class TestCandidates:
     def test_never_seen_ones_are_learned_and_replayed(self, tmp_path):
         data, chance, own = tmp_path / "data", random.Random(1), Learner("auto")

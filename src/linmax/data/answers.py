@@ -27,14 +27,20 @@ __all__ = [
     "AnswerKey",
     "Key",
     "OpenAnswers",
+    "TrialAnswers",
     "are_open",
     "json_key",
     "key_of",
     "math_key",
+    "none_probability",
     "number_key",
+    "opened_key",
+    "stored_key",
     "text_key",
 ]
 
+OWN_KEY = "(function)"  # stands in files for a key that is a function
+NONE_PRIOR = 0.5, 9.5  # labelled trials, before the first, in which no voter, and in which some voter gave the label
 FEWEST_JUDGED = 20  # from which it shows whether answers are open
 
 AnswerKey: TypeAlias = Callable[[Any], Hashable]
@@ -211,6 +217,27 @@ def key_of(key: Key) -> AnswerKey:
     raise ValueError(f"key must be {', '.join(names)} or {last}, or a function, got {key!r}")
 
 
+def stored_key(key: Key) -> str | None:
+    """Return a key as files hold it, and `opened_key` reads it."""
+    return key if key is None or isinstance(key, str) else OWN_KEY
+
+
+def opened_key(key: str | None) -> Key:
+    """Return the key that a file holds; in place of a function one that asks for it."""
+    return _lost_key if key == OWN_KEY else key
+
+
+def _lost_key(_: Any) -> Hashable:
+    raise ValueError(
+        "the key was a function, which files do not hold; after loading, call set_params(key=...) or set learner.key"
+    )
+
+
+def none_probability(unnamed: int, trials: int) -> float:
+    """Return the probability that no voter is right, if that was so in ``unnamed`` of the labelled trials."""
+    return (NONE_PRIOR[0] + unnamed) / (sum(NONE_PRIOR) + trials)
+
+
 # -- candidates ---------------------------------------------------------------------------------------------------
 
 
@@ -256,7 +283,7 @@ class OpenAnswers:
             return ids.setdefault(_checked_key(keyed, answer, place), len(ids))
 
         numbers = [number(answer, lambda answer=answer: given.where(answer)) for answer in given.named]  # type: ignore[misc]
-        checksums = [zlib.crc32(repr(answer).encode()) for answer in ids]
+        checksums = [_checksum(answer) for answer in ids]
         rows = np.append(np.array(numbers, np.int64), NONE)[given.codes].tolist()
         codes, places, counts = [], np.full(len(rows), NONE, np.int32), np.zeros(len(rows), np.int32)
         for t, row in enumerate(rows):
@@ -270,6 +297,48 @@ class OpenAnswers:
         local = np.array(codes, np.int32).reshape(given.codes.shape)
         named = list(range(int(counts.max(initial=0))))
         return cls(given, replace(given, codes=local, named=named), places, counts)
+
+
+class TrialAnswers:
+    """Reader of the answers of one trial at a time, and the count of trials whose label nobody gave."""
+
+    def __init__(self, key: Key = None, unnamed: int = 0) -> None:
+        self.key, self.unnamed = key, unnamed
+        key_of(key)
+
+    def keyed(self, answer: Any, where: str = "") -> Hashable:
+        """Return what is equal for the same answers; ``where`` is for messages."""
+        return _checked_key(key_of(self.key), answer, lambda: where)
+
+    def read(self, votes: Mapping[Any, Any], worth: Callable[[], Mapping[Any, float]]) -> dict[Hashable, Any]:
+        """Return the answer of each key, as the voter of the largest worth spells it, in the order of `OpenAnswers`.
+
+        Examples
+        --------
+        >>> votes = {"ann": "1/2", "bob": "0.5", "cy": "3"}
+        >>> sorted(TrialAnswers("number").read(votes, lambda: {"bob": 0.7}).values())
+        ['0.5', '3']
+        """
+        spellings: dict[Hashable, dict[Any, list[Any]]] = {}
+        for voter, answer in votes.items():
+            spellings.setdefault(self.keyed(answer, f" of {voter!r}"), {}).setdefault(answer, []).append(voter)
+        found = {}
+        for key in sorted(spellings, key=_checksum):
+            ways = spellings[key]
+            weights = worth() if len(ways) > 1 else {}
+            found[key] = max(ways, key=lambda way: max(weights.get(voter, 0.0) for voter in ways[way]))
+        return found
+
+    def place(self, label: Any, answers: Sequence[Any]) -> int:
+        """Return the place of a label among answers: -1 if there is none yet, their number if nobody gave it."""
+        if no_label(label):
+            return NONE
+        key = self.keyed(label, ", the label")
+        return next((place for place, answer in enumerate(answers) if self.keyed(answer) == key), len(answers))
+
+
+def _checksum(key: Hashable) -> int:
+    return zlib.crc32(repr(key).encode())
 
 
 def _checked_key(key: AnswerKey, answer: Any, place: Callable[[], str]) -> Hashable:

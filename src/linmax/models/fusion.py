@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from linmax.core.contract import KNOWN, Trials
-from linmax.data.answers import Key, OpenAnswers, are_open
+from linmax.data.answers import Key, OpenAnswers, are_open, none_probability, opened_key, stored_key
 from linmax.data.arrays import Layout, no_trials
 from linmax.data.instances import Instances, instances_of_codes
 from linmax.data.instances import instances as instances_of
@@ -82,8 +82,6 @@ FUSION_KIND = "vote fusion"
 ROWS_TO_A_TICK = 5000  # learned between updates of the progress bar
 SEVERAL = (list, np.ndarray)  # types of several votes
 THRESHOLDS = "(thresholds)"
-OWN_KEY = "(function)"  # stands in files for a key that is a function
-NONE_PRIOR = 0.5, 9.5  # labelled trials, before the first, in which no voter, and in which some voter gave the label
 TOGETHER = "(together)"
 
 Labels = tuple[Sequence[Any], np.ndarray]  # distinct ones; for each trial the place of its label, as in `Model.play`
@@ -384,7 +382,7 @@ class FusionState:
     @property
     def none_probability(self) -> float:
         """Probability that no voter gives the right answer."""
-        return (NONE_PRIOR[0] + (self.unnamed or 0)) / (sum(NONE_PRIOR) + self.tally.trials)
+        return none_probability(self.unnamed or 0, self.tally.trials)
 
     @property
     def classes(self) -> list[Any]:
@@ -1452,9 +1450,7 @@ class VoteFusion:
         """Return the parameters and all that was learned, if anything: plain data that JSON can hold, and arrays."""
         state: FusionState | None = getattr(self, "_state", None)
         learned, arrays = (None, {}) if state is None else state.parts()
-        parameters = {**self.get_params(), "learner": str(as_learner(self.learner))}
-        if self.key is not None and not isinstance(self.key, str):
-            parameters["key"] = OWN_KEY
+        parameters = {**self.get_params(), "learner": str(as_learner(self.learner)), "key": stored_key(self.key)}
         normalize, by, abstain = self.normalize, self.by, self.abstain
         if not isinstance(normalize, str):
             parameters["normalize"] = list(normalize)
@@ -1472,9 +1468,7 @@ class VoteFusion:
         abstain = parameters["abstain"]
         several = isinstance(abstain, list)
         parameters["abstain"] = {files.named(label) for label in abstain} if several else files.named(abstain)
-        fusion = cls(**parameters)
-        if fusion.key == OWN_KEY:
-            fusion.key = _lost_key
+        fusion = cls(**parameters | {"key": opened_key(parameters["key"])})
         if learned is not None:
             fusion._state = FusionState.restored(learned, arrays)
         return fusion
@@ -1520,10 +1514,6 @@ def _denied(y: Any, labels: np.ndarray, wrong: Any) -> np.ndarray:
     if bare is not None:
         raise ValueError(f"y: trial {bare} is marked wrong, but has no class: {labels[bare]!r}; give it, or unmark it")
     return mask
-
-
-def _lost_key(_: Any) -> Any:
-    raise ValueError("the key was a function, which files do not hold; call set_params(key=...) after loading")
 
 
 def _by_text(costs: Any) -> Any:

@@ -363,6 +363,9 @@ def union_of_learners(everyone: Sequence[Learner], count: int) -> Union:
             "max_pending": max(learner.max_pending for learner in learners),
             "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
         }
+        if "answers" in description:
+            unnamed = sum(learner.open_answers.unnamed for learner in learners if learner.open_answers is not None)
+            description["answers"] = description["answers"] | {"unnamed": unnamed}
         merged = Learner.from_state(description, arrays)
         kept = [learner.asking.recent for learner in learners]
         if all(recent.trials for recent in kept) and not (raters or attributes):

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from linmax.core.contract import HUGE, Trials
+from linmax.core.contract import HUGE, NO_LABEL, Trials
+from linmax.data.answers import Key, TrialAnswers, none_probability, opened_key, stored_key
 from linmax.data.arrays import Layout, no_trials
 from linmax.data.features import row_attributes
 from linmax.data.names import IdWatch, Names, distinct_classes, missing, no_label, refuse_wide
@@ -393,6 +394,9 @@ class Learner:
         What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
         only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
         the new class rated 0.
+    answers, key
+        With ``answers="open"`` the candidates of a trial are the answers that its voters give; ``key`` decides which
+        spellings are one answer (see `linmax.VoteFusion`). A label that no voter gave is a mistake, and not learned.
     normalize
         Under which normalizations raters are given to the learner, as in `linmax.VoteFusion`: "auto", a name or
         several (see `linmax.normalization.Normalizer`). Each rater then becomes several, named (rater,
@@ -435,6 +439,7 @@ class Learner:
     _waiting: WaitingRoom
     _model: Model
     _choosing: bool  # whether it chooses among candidates
+    _answers: TrialAnswers | None  # where answers are open
     _normalizer: Normalizer | None  # of raters
     fixed: bool
     _asking: Asking
@@ -446,6 +451,8 @@ class Learner:
         *,
         classes: Sequence[Any] | None = None,
         discover: str = "votes",
+        answers: str = "closed",
+        key: Key = None,
         normalize: str | Sequence[str] | None = None,
         thresholds: bool = True,
         tie: str = "smallest",
@@ -453,6 +460,11 @@ class Learner:
         max_pending: int = 10_000,
     ) -> None:
         one_of("discover", discover, ("votes", "labels"))
+        is_open = one_of("answers", answers, ("closed", "open")) == "open"
+        if is_open and classes is not None:
+            raise ValueError("classes must not be given where answers are open; remove classes, or answers='open'")
+        if key is not None and not is_open:
+            raise ValueError(f"key={key!r} is for open answers; pass answers='open', or remove key")
         whole("max_pending", max_pending, 0)
         self._waiting = WaitingRoom(max_pending)
         self.fixed = classes is not None
@@ -460,15 +472,33 @@ class Learner:
         settings = settings_of(tie, update_on_tie, discover if classes is None else False)
         names = [] if classes is None else list(distinct_classes(classes))
         self._model = Model(learner, layout, names, settings, Columns({}, {}, {})).follow()
-        self._choosing = False
+        self._choosing, self._answers = False, TrialAnswers(key) if is_open else None
         self._normalizer = normalizer_of(normalize)
         self._restore_asking({}, {})
         self._prepare()
+        if is_open:
+            self._start_choosing()
 
     @property
     def takes_candidates(self) -> bool:
         """True for a learner of candidates, which every instance has to name."""
-        return self._choosing
+        return self._choosing and self._answers is None
+
+    @property
+    def open_answers(self) -> TrialAnswers | None:
+        """Reader of the answers of a trial, where answers are open; for the rest of the library."""
+        return self._answers
+
+    @property
+    def key(self) -> Key:
+        """What decides which answers are the same, where answers are open."""
+        return None if self._answers is None else self._answers.key
+
+    @key.setter
+    def key(self, key: Key) -> None:
+        if self._answers is None:
+            raise ValueError(f"key={key!r} is for open answers, and this learner has classes or candidates")
+        self._answers = TrialAnswers(key, self._answers.unnamed)
 
     @property
     def max_pending(self) -> int:
@@ -487,6 +517,8 @@ class Learner:
         discover = None if self.fixed else "votes" if by_votes else "labels"
         kinds = None if self._normalizer is None else list(self._normalizer.kinds)
         own = {"classes": self.classes if self.fixed else None, "discover": discover, "normalize": kinds}
+        if self._answers is not None:
+            own |= {"answers": "open", "key": stored_key(self.key)}
         return self._model.options | own
 
     def __repr__(self) -> str:
@@ -536,7 +568,7 @@ class Learner:
         if id is not None:
             self._waiting[id] = Waiting(given, place if given.candidates is not None else answer)
         if reject is not None and place >= 0:
-            share = judged.model.probabilities(judged.table)[0, place]
+            share = judged.model.probabilities(judged.table)[0, place] * (1.0 - self._none)
             return answer if share >= 1.0 - reject else None
         return answer
 
@@ -594,7 +626,7 @@ class Learner:
                 raise ValueError(
                     f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come"
                 )
-        if candidates is not None or (kept is not None and kept.given.candidates is not None):
+        if candidates is not None or self._answers is not None or (kept and kept.given.candidates is not None):
             predicted = self._learn_choice(blocks, candidates, kept, what, name, weight)
         else:
             predicted = self._learn_class(blocks, kept, what, name, weight)
@@ -606,15 +638,23 @@ class Learner:
     def _learn_choice(
         self, blocks: Blocks, candidates: Candidates, kept: Waiting | None, what: str, name: Hashable, weight: float
     ) -> Any:
-        """Learn a trial with candidates."""
-        names = read_candidates(candidates) if kept is None else kept.given.candidates or []
-        place = place_of(name, names, what)
+        """Learn a trial with candidates, or with answers of its own."""
+        answers = self._answers
+        if answers is None:
+            place = place_of(name, read_candidates(candidates) if kept is None else kept.given.candidates or [], what)
         given = self._read(*blocks, candidates) if kept is None else kept.given
-        served = self._judge(given).place if kept is None else kept.predicted
-        if weight > 0.0:
+        names = given.candidates or []
+        place = place if answers is None else answers.place(name, names)
+        code, served = (
+            place if what == "label" else -2 - place,
+            self._judge(given).place if kept is None else kept.predicted,
+        )
+        if answers is not None and place == len(names):  # nobody gave it
+            answers.unnamed += what == "label"
+        elif weight > 0.0 and names:
             with self._unharmed(given):
-                self._learn_place(given, place if what == "label" else -2 - place, served, weight)
-        return names[served]
+                self._learn_place(given, code if place >= 0 else NO_LABEL, served, weight)
+        return names[served] if names else None
 
     def _learn_class(self, blocks: Blocks, kept: Waiting | None, what: str, name: Hashable, weight: float) -> Any:
         """Learn a trial whose classes are those of the learner."""
@@ -679,6 +719,8 @@ class Learner:
         """
         if candidates is not None:
             place_of(label, read_candidates(candidates))
+        elif self._answers is not None:
+            self._answers.place(label, [])
         elif not no_label(label):
             label = self._reading.label_meant(label)
             self._reading.check_label(label)
@@ -699,6 +741,8 @@ class Learner:
         """The state of the model, and what is the learner's own."""
         kinds = {} if self._normalizer is None else {"normalize": list(self._normalizer.kinds)}
         own: dict[str, Any] = {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
+        if self._answers is not None:
+            own["answers"] = {"key": stored_key(self.key), "unnamed": self._answers.unnamed}
         described, kept = self._asking_state()
         return own | described | {"model": header}, arrays | kept
 
@@ -709,7 +753,8 @@ class Learner:
         self.fixed = bool(description["fixed"])
         self._model = Model.from_state(description["model"], arrays)
         self._waiting = WaitingRoom.from_description(description)
-        self._choosing = bool(description.get("choosing"))
+        self._choosing, answers = bool(description.get("choosing")), description.get("answers")
+        self._answers = None if answers is None else TrialAnswers(opened_key(answers["key"]), answers["unnamed"])
         self._normalizer = normalizer_of(description.get("normalize"))
         self._restore_asking(description, arrays)
         self._prepare()
@@ -769,8 +814,8 @@ class Learner:
         self._ask = self._teach = refuse
         self._no_attributes: Trials | None = None
         self._numbered_voters: int | None = None
-        many = len(self._voters) > MOST_ASKED
-        self._of_votes = bool(self._voters) and not (self._attributes or self._raters or self._choosing or many)
+        others = self._attributes or self._raters or self.takes_candidates or len(self._voters) > MOST_ASKED
+        self._of_votes = bool(self._voters) and not others
         if not self._of_votes and (self._heard or self._asking.recent.trials):
             self._heard, self._asking = [], Asking()
         self._short = self._short and self._asking.choice is None
@@ -803,7 +848,7 @@ class Learner:
     @property
     def mistakes(self) -> int:
         """Mistakes so far, each made before the label was seen."""
-        return self._model.mistakes
+        return self._model.mistakes + (0 if self._answers is None else self._answers.unnamed)
 
     @property
     def updates(self) -> int:
@@ -938,11 +983,32 @@ class Learner:
         label: Hashable = UNSET,
     ) -> Given:
         """Return an instance by name, checked; with its label, which may be None, if it is to be learned."""
+        if self._answers is not None:
+            if candidates is not None:
+                raise ValueError("candidates must be absent where answers are open: they are the answers of the trial")
+            return self._read_answers(attributes, votes, scores)
         if candidates is None:
             if self._choosing:
                 raise ValueError("this learner chooses among candidates; give candidates= with every instance")
             return self._reading.read(attributes, votes, scores, label)
-        names = read_candidates(candidates)
+        return self._read_choice(attributes, votes, scores, read_candidates(candidates))
+
+    def _read_answers(self, attributes: Attributes, votes: Votes, scores: Scores) -> Given:
+        """Return an instance whose candidates are its answers; scores of anything else are left out."""
+        assert self._answers is not None
+        voted = {name: None if no_label(vote) else vote for name, vote in _items("votes", votes)}
+        names = self._answers.read(said(voted), lambda: dict(zip(self._voters, self.worth().tolist(), strict=False)))
+        keyed = self._answers.keyed
+        meant = {name: None if vote is None else names[keyed(vote)] for name, vote in voted.items()}
+        rated: dict[Any, Any] = {}
+        for rater, row in _items("scores", scores):
+            if not isinstance(row, Mapping):
+                raise TypeError(f"scores of {rater!r} must be a dict from answer to number where answers are open")
+            rated[rater] = {names[key]: value for answer, value in row.items() if (key := keyed(answer)) in names}
+        return self._read_choice(attributes, meant, rated or None, list(names.values()))
+
+    def _read_choice(self, attributes: Attributes, votes: Votes, scores: Scores, names: list[Any]) -> Given:
+        """Return an instance whose candidates have these names."""
         if attributes is not None:
             raise TypeError(
                 "attributes have a weight for each class, and candidates have no weights of their own; rate the "
@@ -969,6 +1035,12 @@ class Learner:
             names = model.known
             return Judged(names, model, table[:, : len(names)], int(predictions[0]))
         self._start_choosing()
+        if not given.candidates:
+            return Judged([], self._model, np.zeros((1, 0)), -1)
+        few = None if self._asking.choice is None else self._judged_by_few(given)
+        if few is not None and len(given.candidates) <= len(self.classes):
+            table = few[0].engine.judge(few[1])[1][:, : len(given.candidates)]
+            return Judged(given.candidates, few[0], table, int(best_first(self, table[0])[0]))
         engine, (layout, guests) = self._choosing_engine(len(given.candidates)), self._guests(given)
         engine = engine if layout == engine.layout else engine.hosting(layout)
         places = {place: place for place in range(engine.k)}
@@ -1019,15 +1091,21 @@ class Learner:
     def _learn_place(self, given: Given, code: int, served: int, weight: float) -> None:
         """Learn one trial with candidates, given the place of its label coded as in `Model.play`."""
         self._start_choosing()
+        by_few = code >= 0 and weight == 1.0 and self._asking.choice is not None
+        if by_few and self._learned_by_few(given, code, served) is not None:
+            return
         count = len(given.candidates or ())
         with self._named_anew():
             for place in range(count):
                 self._class(place)
             self._model.grow(self._columns(given), self._places)
         try:
-            self._play(self._instances(given), code, served, weight)
+            _, learned = self._play(self._instances(given), code, served, weight)
         finally:
             self._renamed()
+        if learned >= 0 and self._of_votes:
+            self._hear(given.votes, learned)
+        self._asking.changed()
 
     @contextmanager
     def _named_anew(self) -> Iterator[None]:
@@ -1325,7 +1403,16 @@ class Learner:
         {'x': 0.2, 'y': 0.2, 'z': 0.6}
         """
         names, model, table, _ = self._rated(attributes, votes, scores, candidates)
-        return dict(zip(names, model.probabilities(table)[0].tolist(), strict=True)) if table.size else {}
+        found = model.probabilities(table)[0].tolist() if table.size else []
+        if self._answers is None:
+            return dict(zip(names, found, strict=True))
+        shares = {name: share * (1.0 - self._none) for name, share in zip(names, found, strict=True)}
+        return shares | {None: 1.0 - sum(shares.values())}
+
+    @property
+    def _none(self) -> float:
+        """Probability that no voter gives the right answer, where answers are open."""
+        return 0.0 if self._answers is None else none_probability(self._answers.unnamed, self.trials)
 
     def predict_set(
         self,
@@ -1515,6 +1602,7 @@ class Learner:
         else:
             engine = self._choosing_engine(len(given.candidates))
             instance = self._instances(given, places={place: place for place in range(engine.k)})
+            widen = None if self._answers is None else partial(add_class, self._model, engine.layout)
         return Question(engine, instance, asked, np.eye(len(asked), instance.votes.shape[1], dtype=bool), widen)
 
     def ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
@@ -1546,8 +1634,8 @@ class Learner:
 
     @property
     def trials(self) -> int:
-        """Labels learned from so far."""
-        return self._model.trials + self._asking.of_few
+        """Labels seen so far."""
+        return self._model.trials + self._asking.of_few + (0 if self._answers is None else self._answers.unnamed)
 
     def _asking_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return kept trials and choice as plain data and arrays; nothing if there are none."""
@@ -1725,7 +1813,7 @@ def refuse_others(learner: Learner, what: str, remedy: str, attributes: bool = F
             f"{what} needs at most {MOST_ASKED} voters, and this learner has {len(learner.voters)}; {remedy}"
         )
     others = {
-        "candidates": learner._choosing,
+        "candidates": learner.takes_candidates,
         "attributes": bool(learner.attributes) or attributes,
         "raters": bool(learner.raters),
     }

@@ -22,8 +22,13 @@ class InstanceLimits:
         self.label_type: type = str if options.labels == "text" else int
         self.classes = options.classes
         self.allowed = None if options.classes is None else frozenset(options.classes)
-        if self.candidates and self.classes is not None:
-            raise Refusal(422, "classes must be absent from a model that chooses among candidates", field="classes")
+        is_open = options.answers == "open"
+        if (self.candidates or is_open) and self.classes is not None:
+            message = "classes must be absent from a model that chooses among candidates or answers"
+            raise Refusal(422, message, field="classes")
+        if is_open and (self.candidates or self.kind not in ("votes", "mixed")):
+            message = 'open answers are votes: choose kind "votes" or "mixed", and leave out candidates'
+            raise Refusal(422, message, field="answers")
         for label in self.classes or ():
             if type(label) is not self.label_type:
                 raise Refusal(422, f"classes must be {options.labels}, got {label!r}", field="classes")

@@ -53,7 +53,7 @@ WARM_UP_TRIALS, VIEWS_AT = 400, 20
 CURVE_POINTS = 2048  # the most points that a curve stores
 Point = tuple[int, int, int | None, int | None]
 # The options on which a state depends.
-SAME = ("learner", "kind", "labels", "classes", "candidates", "thresholds", "tie", "update_on_tie")
+SAME = ("learner", "kind", "labels", "classes", "candidates", "answers", "key", "thresholds", "tie", "update_on_tie")
 PENDING = {PREDICT: 1, LABEL: -1, FORGET: -1}  # by how many more predictions wait for their label
 Noted = Callable[[int, Guess, str | None], None]
 
@@ -116,6 +116,11 @@ class ServedModel:
         """Return the classes that contain the label as often as ``coverage``, the most probable first."""
         return list(self.learner.predict_set(**(instance or EMPTY_INSTANCE), coverage=coverage))
 
+    def keyed(self, answer: Label | None) -> Label | None:
+        """Return what is equal for the same answers, however they are spelled."""
+        answers = self.learner.open_answers
+        return answer if answers is None or answer is None else repr(answers.keyed(answer))
+
     @property
     def selects(self) -> bool:
         """Return whether it draws which labels it wants."""
@@ -175,7 +180,10 @@ class ServedModel:
             self.unlearned += fault is not None
             self.note_growth()
             if event.label is not None:
-                self.account.add(event.instance or {}, event.served, event.label, wrong=event.wrong)
+                votes = (event.instance or {}).get("votes") or {}
+                if self.learner.open_answers is not None:
+                    votes = {voter: self.keyed(vote) for voter, vote in votes.items()}
+                self.account.add(votes, self.keyed(event.served), self.keyed(event.label), wrong=event.wrong)
         self.applied, self.crc = event.seq, event.crc
         return fault
 
@@ -328,6 +336,8 @@ def options_of(learner: Learner, kind: str | None) -> ModelOptions:
         "labels": "integer" if learner.classes and all(type(name) is int for name in learner.classes) else "text",
         "classes": list(learner.classes) if learner.fixed else None,
         "candidates": learner.takes_candidates,
+        "answers": "closed" if learner.open_answers is None else "open",
+        "key": learner.key,
         **{name: learner.options[name] for name in ("thresholds", "tie", "update_on_tie")},
     }
     try:
@@ -351,6 +361,8 @@ def make_learner(options: ModelOptions) -> Learner:
         learner = Learner(
             options.learner,
             classes=options.classes,
+            answers=options.answers,
+            key=options.key,
             thresholds=options.thresholds,
             tie=options.tie,
             update_on_tie=options.update_on_tie,
@@ -406,7 +418,7 @@ class Account:
     Examples
     --------
     >>> account = Account()
-    >>> account.add({"votes": {"ann": "x", "bob": "y", "cy": "y"}}, served="x", label="x")
+    >>> account.add({"ann": "x", "bob": "y", "cy": "y"}, served="x", label="x")
     >>> account.point
     (1, 0, 1, 0)
     """
@@ -424,14 +436,16 @@ class Account:
             return self.trials, self.mistakes, None, None
         return self.trials, self.mistakes, self.plurality, self.trials - self.best
 
-    def add(self, instance: Instance, served: Label | None, label: Label, *, wrong: bool = False) -> None:
+    def add(
+        self, votes: Mapping[str, Label | None], served: Label | None, label: Label | None, *, wrong: bool = False
+    ) -> None:
         """Count one labelled trial; if the class is only known to be `wrong`, voters of another one are right."""
         self.trials += 1
         if (served == label) == wrong:
             self.mistakes += 1
-        votes = {voter: vote for voter, vote in (instance.get("votes") or {}).items() if vote is not None}
-        if votes:
-            self._count_votes(votes, label, wrong)
+        given = {voter: vote for voter, vote in votes.items() if vote is not None}
+        if given:
+            self._count_votes(given, label, wrong)
         elif self.votes:
             self.plurality += 1
         if self.trials % self.curve.stride == 0:
@@ -447,7 +461,7 @@ class Account:
                 self.curve.add(self.point)
         self.trials, self.mistakes = first + len(wrong), int(mistakes[-1])
 
-    def _count_votes(self, votes: dict[str, Label], label: Label, wrong: bool) -> None:
+    def _count_votes(self, votes: dict[str, Label], label: Label | None, wrong: bool) -> None:
         if not self.votes:
             self.votes, self.plurality = True, self.trials - 1  # nobody had voted before
         for voter, vote in votes.items():

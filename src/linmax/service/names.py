@@ -19,8 +19,8 @@ NAME_FIELDS = ("attributes", "votes", "scores", "label")
 CLASS = 3
 
 
-def named_in(instance: Instance, label: Label | None = None) -> list[set[Label]]:
-    """Return the attributes, voters, raters and classes that a trial names; candidates are no classes.
+def named_in(instance: Instance, label: Label | None = None, is_open: bool = False) -> list[set[Label]]:
+    """Return the attributes, voters, raters and classes that a trial names; candidates and open answers are none.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def named_in(instance: Instance, label: Label | None = None) -> list[set[Label]]
     """
     votes, scores = instance.get("votes") or {}, instance.get("scores") or {}
     classes: set[Label] = set()
-    if "candidates" not in instance:
+    if "candidates" not in instance and not is_open:
         classes = {*votes.values(), label}.union(*scores.values()) - {None}
     return [set(instance.get("attributes") or ()), set(votes), set(scores), classes]
 
@@ -41,6 +41,7 @@ class KnownNames:
         columns = learner.model.columns
         kinds = (columns.attributes, columns.voters, columns.raters, learner.classes)
         self.kinds: list[set[Label]] = [set(names) for names in kinds]
+        self._is_open = learner.open_answers is not None
         self.bytes = sum(_bytes(names) for names in self.kinds)
 
     def __len__(self) -> int:
@@ -51,7 +52,8 @@ class KnownNames:
         attributes = instance.get("attributes")
         if attributes and len(instance) == 1 and self.kinds[0].issuperset(attributes):  # the usual case, without a copy
             return None if label is None or label in self.kinds[CLASS] else [set(), set(), set(), {label}]
-        new = [names - known for names, known in zip(named_in(instance, label), self.kinds, strict=True)]
+        named = named_in(instance, label, self._is_open)
+        new = [names - known for names, known in zip(named, self.kinds, strict=True)]
         return new if any(new) else None
 
     def add(self, new: list[set[Label]]) -> None:

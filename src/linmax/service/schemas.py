@@ -39,6 +39,7 @@ MaxFeatures = Annotated[int, Meta(ge=1, le=1_000_000)]
 MaxNames = Annotated[int, Meta(ge=1, le=100_000_000)]
 Expire = Annotated[float, Meta(gt=0.0, le=1e9)]
 MOST_ITEMS = 1000
+Key = Literal["number", "text", "math", "json"]
 Kind = Literal["attributes", "votes", "scores", "mixed"]
 
 
@@ -53,6 +54,8 @@ class ModelOptions(Struct, kw_only=True, forbid_unknown_fields=True):
     labels: Literal["text", "integer"] = "text"
     classes: Annotated[list[Label], Meta(min_length=1, max_length=10_000)] | None = None
     candidates: bool = False
+    answers: Annotated[Literal["closed", "open"], Meta(description="open: each trial has its own answers")] = "closed"
+    key: Annotated[Key | None, Meta(description="which spellings of open answers are the same")] = None
     thresholds: bool = True
     tie: Text = "smallest"
     update_on_tie: bool = True
@@ -176,9 +179,9 @@ class LabelBatch(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Probability(Struct, kw_only=True):
-    """The probability of a class."""
+    """The probability of a class, or of an answer; null with open answers: that no voter is right."""
 
-    label: Label
+    label: Label | None
     probability: float
 
 

@@ -148,7 +148,8 @@ def _answer(entry: Entry) -> Answer:
         return _served(event.served, likely, id=id, seq=event.seq)
     if event.label is None:
         return schemas.Learned(id=id, seq=event.seq, label=None, predicted=event.served, mistake=None)
-    same = event.served == event.label
+    keyed = entry.model.keyed
+    same = keyed(event.served) == keyed(event.label)
     if event.wrong:
         return schemas.Learned(id=id, seq=event.seq, wrong=event.label, predicted=event.served, mistake=same)
     return schemas.Learned(id=id, seq=event.seq, label=event.label, predicted=event.served, mistake=not same)

@@ -27,7 +27,7 @@ def summary(model: ServedModel) -> schemas.Summary:
         trials=model.account.trials,
         mistakes=model.account.mistakes,
         updates=model.learner.updates,
-        classes=[] if model.options.candidates else list(model.learner.classes),
+        classes=[] if model.options.candidates or model.options.answers == "open" else list(model.learner.classes),
         pending=model.pending,
         applied_seq=model.applied,
         snapshot_seq=model.saved,

@@ -61,7 +61,7 @@ function showLearner() {
   const shown = known.find((model) => model.name === chosen);
   if (!shown) return;
   const { options, classes } = shown;
-  const among = options.candidates ? "among candidates" : `${classes.length} ${classes.length === 1 ? "class" : "classes"}`;
+  const among = options.answers === "open" ? "open answers" : options.candidates ? "among candidates" : `${classes.length} ${classes.length === 1 ? "class" : "classes"}`;
   at("learner").textContent = `${options.learner}, ${options.kind}, ${among}`;
 }
 
