@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from linmax.river import LinearMaxClassifier
 from river import forest, linear_model, multiclass, preprocessing, tree
 from river.datasets import synth
+
+from linmax.river import LinearMaxClassifier
 
 BLOBS = {"seed_model": 1, "seed_sample": 2, "n_classes": 4, "n_features": 10, "n_centroids": 30}
 STREAMS: dict[str, Callable[[], Any]] = {
