@@ -1,4 +1,4 @@
-"""Readers of lines again, slow and obvious: what `linmax.streams` must agree with."""
+"""Readers of lines again, slow and obvious: what `linmax.stream` must agree with."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import linmax
 from api_names import missing_parts, public_names
 
 NAMES = dict(public_names())
@@ -43,3 +44,16 @@ def test_a_bare_docstring_is_noticed():
         return x
 
     assert missing_parts(bare) == ["Parameters", "Returns", "Examples", "References"]
+
+
+@pytest.mark.parametrize(
+    ("former", "present"),
+    [
+        ("experts", linmax.instances),
+        ("jury_problem", linmax.datasets.jury_problem),
+        ("majority_problem", linmax.datasets.majority_problem),
+    ],
+)
+def test_former_names_warn(former: str, present: object) -> None:
+    with pytest.warns(DeprecationWarning, match=f"linmax.{former} is now linmax"):
+        assert getattr(linmax, former) is present

@@ -102,4 +102,10 @@ _HOMES = {
     "vr_combine": "engine.pools",
 }
 
-__getattr__, __dir__ = names_of(__name__, _HOMES, __all__)
+_RENAMED = {
+    "experts": "instances",
+    "jury_problem": "datasets.jury_problem",
+    "majority_problem": "datasets.majority_problem",
+}
+
+__getattr__, __dir__ = names_of(__name__, _HOMES, __all__, _RENAMED)

@@ -250,7 +250,7 @@ def environment() -> dict[str, str]:
 
 KILLED = """
 import os, signal, sys
-import linmax.streams as streams
+import linmax.models.streams as streams
 from linmax.models.streams.progressive import Progressive
 real, play, count = streams.stream, Progressive.play, 0
 streams.stream = lambda *a, **k: real(*a, rows=20, **k)
@@ -274,21 +274,20 @@ def killed(batches: int, *arguments: str) -> None:
 
 
 def small_batches(patch: pytest.MonkeyPatch) -> None:
-    import linmax.streams
+    import linmax.models.streams
 
     real = linmax.stream
-    patch.setattr(linmax.streams, "stream", lambda *a, **k: real(*a, rows=20, **k))
+    patch.setattr(linmax.models.streams, "stream", lambda *a, **k: real(*a, rows=20, **k))
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, batches: int, *arguments: str) -> None:
     """Run the command in small batches, with Ctrl-C in one of them."""
-    import linmax.streams
-
+    import linmax.models.streams
     from linmax.models.streams.progressive import Progressive
 
     play, count = Progressive.play, 0
 
-    def with_ctrl_c(self: Progressive, batch: linmax.streams.Batch) -> np.ndarray:
+    def with_ctrl_c(self: Progressive, batch: linmax.models.streams.Batch) -> np.ndarray:
         nonlocal count
         count += 1
         if count == batches:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from linmax import instances, rules, run
-from linmax.features import bins, conjunctions, conjunctions_of, constant, negated_literals, pack
+from linmax.data.features import pack
+from linmax.features import bins, conjunctions, conjunctions_of, constant, negated_literals
 from linmax.theory import LinearThreshold
 
 pytestmark = pytest.mark.small

@@ -288,7 +288,7 @@ def test_the_names_of_copies_and_splits() -> None:
 # -- refusals ------------------------------------------------------------------------------------------------
 
 BAD: list[tuple[Any, type[Exception], str]] = [
-    (lambda: linmax.instances(), ValueError, r"experts\(\) needs votes, scores or attributes; got none"),
+    (lambda: linmax.instances(), ValueError, r"instances\(\) needs votes, scores or attributes; got none of them"),
     (
         lambda: linmax.instances(votes=[["a"]], attributes=[[1.0], [2.0]]),
         ValueError,

@@ -67,7 +67,7 @@ def test_a_format_is_one_file_and_one_line(tmp_path, monkeypatch, registry, caps
 
     register_format("pairs", "their_package.pairs:Pairs")
 
-    assert "pairs" in linmax.streams.FORMATS
+    assert "pairs" in FORMATS
     assert "their_package.pairs" not in sys.modules  # imported when it is wanted
     lines = ["a=1 b=2 -> yes", "b=0.5 -> no", "a=x -> no"]
     reader = linmax.stream(lines)

@@ -198,7 +198,7 @@ def test_code_read_from_the_cache_is_linked_into_other_code(in_a_process: Callab
 def test_importing_compiles_and_reads_nothing(in_a_process: Callable[..., Any]) -> None:
     script = """
 import gc, json
-import linmax, linmax.streams
+import linmax, linmax.models.streams
 from linmax.jit.compiling import Kernel
 kernels = [value for value in gc.get_objects() if isinstance(value, Kernel)]
 print(json.dumps([len(kernels), sum("dispatcher" in vars(kernel) for kernel in kernels)]))

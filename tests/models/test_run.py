@@ -284,7 +284,7 @@ BAD_CALLS: list[tuple[Any, type[Exception], str]] = [
     (
         lambda: run("perceptron", np.eye(2), ["a", "b"]),
         TypeError,
-        r"instances must come from experts\(...\), got ndarray",
+        r"instances must come from instances\(...\), got ndarray",
     ),
     (lambda: run(3, GOOD, ["a", "b"]), TypeError, "learner must be a rule.* got 3"),
     (lambda: run(rules.winnow, GOOD, ["a", "b"]), TypeError, r"got the function winnow; call it: winnow\(...\)"),
@@ -360,7 +360,9 @@ def test_other_instances_than_the_learner_was_made_for() -> None:
     machine = simple(["a", "b"]).model
     with pytest.raises(ValueError, match=r"3 attributes and thresholds, but the learner was made for .* 2 attributes"):
         machine.predict(linmax.instances(attributes=np.zeros((1, 3))))
-    with pytest.raises(ValueError, match="no thresholds, but the learner was made for .* and thresholds; give experts"):
+    with pytest.raises(
+        ValueError, match="no thresholds, but the learner was made for .* and thresholds; give instances"
+    ):
         machine.predict(linmax.instances(attributes=np.zeros((1, 2)), thresholds=False))
     voter = run("perceptron", linmax.instances(votes=[["x"], ["y"]]), ["x", "y"]).model
     with pytest.raises(ValueError, match="voter '0' voted for 'z' at trial 0, which is not among the classes"):

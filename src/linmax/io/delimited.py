@@ -271,7 +271,7 @@ class Fields(Column):
         return found
 
 
-class Rows(NamedTuple):
+class CutRows(NamedTuple):
     """Rows cut out of some lines: their fields by column, `places`, those refused, and the bytes and lines used."""
 
     columns: list[Fields]
@@ -281,7 +281,7 @@ class Rows(NamedTuple):
     lines: int
 
 
-def rows_of(raw: bytes, separator: str, columns: int, is_last: bool, wanted: int, most: int = 2**62) -> Rows:
+def rows_of(raw: bytes, separator: str, columns: int, is_last: bool, wanted: int, most: int = 2**62) -> CutRows:
     """Cut lines into rows (see `cut_rows`) with that many columns at most."""
     size, mark = len(raw), ord(separator)
     block = np.empty(size * (1 + (b'"' in raw)) + PADDING, np.uint8)
@@ -295,7 +295,7 @@ def rows_of(raw: bytes, separator: str, columns: int, is_last: bool, wanted: int
     used, rows, refused, lines = done.tolist()
     many = wanted or int(places[:rows, MANY].max(initial=0))
     fields = [Fields(block, begins[:rows], ends[:rows]) for begins, ends in spans[:many]]
-    return Rows(fields, places[:rows], bad[:refused], used, lines)
+    return CutRows(fields, places[:rows], bad[:refused], used, lines)
 
 
 def is_row(columns: Sequence[Fields], texts: Sequence[bytes]) -> np.ndarray:
