@@ -95,7 +95,7 @@ def quality(screen: Console, folder: Path, share: int) -> dict[str, Any]:
 def error(model: StreamModel, path: Path) -> float:
     wrong = trials = 0
     for batch in stream(path, model=model, grow=False):
-        wrong += int((model.judge(model.scaled(batch, learn=False)) != batch.codes).sum())
+        wrong += int((model._judge(model._scaled(batch, learn=False)) != batch.codes).sum())
         trials += len(batch)
     return wrong / trials
 

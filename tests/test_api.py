@@ -11,6 +11,26 @@ from api_names import missing_parts, public_names
 
 NAMES = dict(public_names())
 DESCRIBED = {name: value for name, value in NAMES.items() if inspect.isclass(value) or inspect.isroutine(value)}
+COUNTS = "mistakes trials updates curve"
+FILES = "save load state from_state"
+PREDICTIONS = "predict predict_proba predict_set"
+# Public members of each class: what its page in the reference shows. Anything else begins with an underscore.
+MEMBERS = {
+    "Learner": f"{PREDICTIONS} {COUNTS} {FILES} learn learner options classes voters raters attributes weights scores rank "
+    "explore wants_label ask panel check forget pending max_pending key",
+    "VoteFusion": f"{PREDICTIONS} {FILES} fit partial_fit decision_function score report explain weights plot plot_reliability "
+    "ask panel wants_label get_params set_params classes_ voters_ n_features_in_ labels_used_ normalizations is_open "
+    "recent_rows",
+    "StreamModel": f"predict predict_proba {COUNTS} {FILES} learn scores options classes attributes features weights pool "
+    "decided repeats limit crowded",
+    "LinearMaxClassifier": "fit partial_fit predict predict_proba predict_log_proba decision_function save load get_params "
+    "set_params coef_ intercept_ mistakes_",
+    "FusionClassifier": f"{PREDICTIONS} fit partial_fit predict_log_proba save load transform get_feature_names_out get_params "
+    "set_params final_estimator mistakes_ weights_",
+    "Trace": "bound regret plot consistent learned margins mistakes passes seen updates",
+    "Evaluation": "add join rate of_class summary table to_dict state from_state auc balanced_accuracy calibration_error "
+    "error log_loss majority majority_error mistakes rows",
+}
 PAGE = Path(__file__).parents[1] / "docs" / "api" / "index.md"
 
 
@@ -36,6 +56,20 @@ def test_the_reference_lists_every_public_name():
             listed.add(module + found[1])
     listed = {name for name in listed if not name.startswith("river.") or name in NAMES}
     assert listed - {"rules.Rule"} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_public_members_are_those_of_the_reference(name):
+    own = [base for base in NAMES[name].__mro__ if base.__module__.startswith("linmax")]
+    members = {member for base in own for member in vars(base) if not member.startswith("_")}
+    requests = {member for member in members if re.fullmatch("set_.*_request", member)}  # metadata routing
+    assert members - requests == set(MEMBERS[name].split())
+
+
+@pytest.mark.parametrize("made", [linmax.Learner("perceptron"), linmax.StreamModel("perceptron"), linmax.VoteFusion()])
+def test_public_attributes_of_instances_are_members_or_parameters(made):
+    documented = set(MEMBERS[type(made).__name__].split()) | {*inspect.signature(type(made)).parameters}
+    assert {name for name in dir(made) if not name.startswith("_")} <= documented
 
 
 def test_a_bare_docstring_is_noticed():

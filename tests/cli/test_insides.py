@@ -27,8 +27,8 @@ def test_a_learner_of_attributes_shows_members_and_what_was_decided(folder, caps
         learner.learn({"a": a, "b": b}, "yes" if a > b else "no")
     learner.save("m.linmax")
     told, figures = shown(capsys, "m.linmax")
-    assert figures["decided"] == learner.model.pool.decided()
-    assert figures["members"] == {member.name: member.weight for member in learner.model.pool.members()}
+    assert figures["decided"] == learner._current_model.pool.decided()
+    assert figures["members"] == {member.name: member.weight for member in learner._current_model.pool.members()}
     assert "attributes are taken for numbers, as the data decided (100.0 % of them were not 0" in told
     assert f"  {figures['members']['PA-I']:+.3f}  PA-I\n" in told
 

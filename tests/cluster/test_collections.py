@@ -205,7 +205,7 @@ def test_many_partitions_are_asked_for_at_once(client, monkeypatch):
 def test_indices_that_dask_writes_are_no_attributes(tmp_path):
     split(TABLE).to_parquet(tmp_path)
     model = cluster.fit(LEARNER, tmp_path, reading={"label": "kind"}).model
-    assert model.dense_names == ("p", "q", "r")
+    assert model._dense_names == ("p", "q", "r")
 
 
 def test_folders_above_what_is_given_are_no_columns(tmp_path):
@@ -389,5 +389,5 @@ def test_partitions_that_differ_in_all_that_may_differ(learner, client):
     here = cluster.fit(learner, frame, passes=2, reading={"label": "kind"}).model
     assert bits(cluster.fit(learner, frame, client=client, passes=2, reading={"label": "kind"}).model) == bits(here)
     assert bits(cluster.fit(learner, parts, passes=2, reading={"label": "kind"}).model) == bits(here)
-    assert (here.trials, sorted(here.classes), sorted(here.dense_names)) == (240, [*"abcz"], [*"pqr"])
+    assert (here.trials, sorted(here.classes), sorted(here._dense_names)) == (240, [*"abcz"], [*"pqr"])
     assert set(here.attributes) >= {"p", "q", "r", "colour=blue", "colour=red"}

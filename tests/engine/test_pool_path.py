@@ -76,7 +76,7 @@ def test_after_the_first_trials_and_with_all_that_comes_between() -> None:
             x = list(x.values())  # type: ignore[assignment]
         if t == 1000:
             for learner in one, other:
-                learner.engine  # noqa: B018
+                learner._current_model.engine  # noqa: B018
         assert one.predict(x) == slowly(other).predict(x), t
         assert one.learn(x, label=y) == teach_slowly(other, x, y), t
     assert bits(one) == bits(other)

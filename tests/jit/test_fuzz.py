@@ -182,7 +182,7 @@ def test_a_learner_by_name(rng: np.random.Generator, number: int, folder: Path) 
     text = LEARNERS[number % len(LEARNERS)]
     learner = Learner(text)
     kinds = ("scores", "votes") if text == "votes" else KINDS[(number // len(LEARNERS)) % len(KINDS)]
-    source = Source(rng, kinds, 1.0 if learner.bounded else 1e30, least_of(text))
+    source = Source(rng, kinds, 1.0 if learner._bounded is not None else 1e30, least_of(text))
     if rng.integers(3) == 0:
         learner = Learner(text, classes=source.classes)
     twin: Learner | None = None

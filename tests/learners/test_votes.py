@@ -331,15 +331,15 @@ def test_rows_without_labels_merge_and_grow() -> None:
     whole = run("votes", instances_of(votes, np.zeros((TRIALS, 0, K))), [None] * TRIALS).model
     few = VoteFusion(classes=range(K), abstain=-1, learner="votes")
     few.partial_fit({f"v{i}": votes[:, i] for i in range(3)})
-    pool = few.model.engine.top.running
+    pool = few._current_model.engine.top.running
     assert pool.unlabelled.shape == (3, 2)
     few.partial_fit({f"v{i}": votes[:, i] for i in range(5)})
     assert pool.unlabelled[3:, 0].tolist() == whole.engine.top.running.unlabelled[3:, 0].tolist()
     parts = [
         VoteFusion(classes=range(K), abstain=-1, learner="votes").partial_fit(votes[a:b]) for a, b in ((0, 9), (9, 20))
     ]
-    merged = merge(parts).model.engine.top.running
-    own = [part.model.engine.top.running for part in parts]
+    merged = merge(parts)._current_model.engine.top.running
+    own = [part._current_model.engine.top.running for part in parts]
     np.testing.assert_allclose(merged.unlabelled, own[0].unlabelled + own[1].unlabelled)
     assert merged.rows[0] == 20
 

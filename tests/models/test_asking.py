@@ -263,8 +263,8 @@ def test_steps_of_a_chain_are_learned_as_far_as_was_asked() -> None:
         own = linmax.VoteFusion(classes=list("abcd"))
         for part in (list(range(300)), reached):
             own.partial_fit({name: table[name][part] for name in members}, labels[part])
-        assert own.model.trials == few.models[step].trials
-        assert own.model.weights.arrays.voters == pytest.approx(few.models[step].weights.arrays.voters)
+        assert own._current_model.trials == few.models[step].trials
+        assert own._current_model.weights.arrays.voters == pytest.approx(few.models[step].weights.arrays.voters)
 
 
 def test_a_label_never_met_is_learned_by_the_model_of_all() -> None:
@@ -316,9 +316,9 @@ def test_who_abstains_was_asked_and_who_is_absent_was_not() -> None:
     assert ever[few.members[:3]].tolist() == [302, 301, 300]
     fusion.partial_fit({name: [...] for name in fusion.voters_} | silent, ["a"])
     assert [model.trials for model in few.models[:2]] == [trials[0] + 3, trials[1] + 2]
-    assert fusion.model.trials == 300
+    assert fusion._current_model.trials == 300
     fusion.partial_fit({name: [None] for name in fusion.voters_} | silent, ["a"])  # all were asked
-    assert fusion.model.trials == 301
+    assert fusion._current_model.trials == 301
     assert fusion.recent_rows == 301
 
 

@@ -147,7 +147,7 @@ def test_what_was_decided_is_saved_and_shown(tmp_path: Path, capsys: pytest.Capt
     loaded = StreamModel.load(tmp_path / "model")
     assert loaded.decided == model.decided
     assert loaded.decided["attributes are"] == "numbers"
-    assert loaded.schema == {"size": "number", "letter": "category", "label": "label"}
+    assert loaded._schema == {"size": "number", "letter": "category", "label": "label"}
     main(["show", str(tmp_path / "model")])
     assert "attributes are taken for numbers" in capsys.readouterr().out
 

@@ -111,11 +111,11 @@ def test_a_long_call_leaves_what_many_short_ones_do() -> None:
     size, names = len(rows) - 20, whole.attributes
     values = np.array([[row[name] for name in names] for row in rows[20:]])
     indptr, columns = np.arange(size + 1) * len(names), np.tile(np.arange(len(names)), size)
-    places = np.array([whole.known.index(label) for label in data.labels[20:].tolist()])
-    whole.learn_rows(indptr, columns, values.ravel(), places)
+    places = np.array([whole._current_model.known.index(label) for label in data.labels[20:].tolist()])
+    whole._learn_rows(indptr, columns, values.ravel(), places)
     for row, label in zip(rows, data.labels.tolist(), strict=True):
         parts.learn(row, label)
-    for one, other in zip(whole.model.record, parts.model.record, strict=True):
+    for one, other in zip(whole._current_model.record, parts._current_model.record, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

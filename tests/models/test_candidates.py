@@ -354,7 +354,7 @@ def test_an_answer_among_candidates_may_be_rejected() -> None:
 def test_sets_of_a_model_that_did_not_keep_what_they_need_are_refused() -> None:
     learner = linmax.Learner("perceptron")
     learner.learn(candidates=["a", "b"], votes={"v": "a"}, label="b")
-    model = learner.model
+    model = learner._current_model
     model.record = model.record._replace(gaps=np.zeros(0), levels=np.zeros(0))  # as it was saved formerly
     with pytest.raises(ValueError, match="prediction sets need the scores of every trial"):
         learner.predict_set(candidates=["x", "y"], votes={"v": "x"})

@@ -182,4 +182,4 @@ def test_large_numbers_do_not_need_a_name_for_the_rule():
     model.learn({"a": 1.0}, label="p")
     with pytest.raises(OverflowError, match="left the range of floats"):
         model.learn({"a": 9e99}, label="q")
-    assert (model.trials, model.known) == (1, ["p"])
+    assert (model.trials, model._current_model.known) == (1, ["p"])

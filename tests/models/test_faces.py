@@ -311,13 +311,13 @@ def test_a_model_of_streams_is_asked_about_names_never_met(learner: Any) -> None
     model = StreamModel(learner, scale="none")
     for batch in linmax.stream([f"{'ab'[i % 2]} |w x:0.5 y{i % 2}:0.25" for i in range(8)], model=model):
         model.learn(batch)
-    before = {name: array.copy() for name, array in model.engine.arrays.items()}
+    before = {name: array.copy() for name, array in model._current_model.engine.arrays.items()}
     strange = " ".join(f"n{i}:0.5" for i in range(3000))
     (batch,) = linmax.stream([f"|w x:0.5 y1:1 {strange}", "|w y1:0.5"], model=model)
     assert np.isfinite(model.scores(batch)).all()
     assert np.isfinite(model.predict_proba(batch)).all()
     assert model.predict(batch)[1] == "b"
-    after = model.engine.arrays
+    after = model._current_model.engine.arrays
     assert before.keys() == after.keys()
     assert all(array.tobytes() == after[name].tobytes() for name, array in before.items())
 
@@ -358,13 +358,13 @@ def test_classes_that_votes_name_in_every_face_and_cut(learner: str, discover: s
     one = Learner(learner, discover=discover)
     rows = [{str(i): vote for i, vote in enumerate(row)} for row in votes]
     assert [one.learn(votes=row, label=y) for row, y in zip(rows, labels, strict=True)] == trace.predictions.tolist()
-    assert one.known == trace.model.known
+    assert one._current_model.known == trace.model.known
     for cut in 1, 7, size:
         fusion = VoteFusion(learner, discover=discover)
         for t in range(0, size, cut):
             fusion.partial_fit(votes[t : t + cut], labels[t : t + cut])
         assert fusion.report().online.mistakes == trace.mistakes[-1]
-        assert fusion._state.model.known == one.known
+        assert fusion._state.model.known == one._current_model.known
     whole = VoteFusion(learner, discover=discover).fit(votes, labels)
     assert whole.predict(votes).tolist() == fusion.predict(votes).tolist()
     right = np.mean(trace.predictions == np.array(labels))

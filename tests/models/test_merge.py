@@ -301,13 +301,13 @@ def test_votes_scores_and_classes_not_yet_labelled():
         mine.learn(votes={"anna": "no", "ben": "maybe"}, scores={"old": {"yes": 0.5, "no": 1.0}}, label="no")
         yours.learn(votes={"ben": "yes", "carl": "no"}, label="yes")
     merged = merge([mine, yours])
-    assert set(merged.known) == {"no", "yes"}
+    assert set(merged._current_model.known) == {"no", "yes"}
     assert merged.classes[-1] == "maybe"
     assert merged.voters == ["anna", "ben", "carl"]
     assert merged.raters == ["old"]
     assert merged.predict(votes={"carl": "yes", "ben": "no"}) in ("yes", "no")
     merged.learn(votes={"anna": "maybe"}, label="maybe")
-    assert "maybe" in merged.known
+    assert "maybe" in merged._current_model.known
 
 
 def test_what_appears_later_has_always_had_its_first_weight():
@@ -456,7 +456,7 @@ def test_names_that_were_read_but_not_learned_from_are_left_out(others):
         if not stopped.trials:
             stopped.learn(batch)
     whole = StreamModel.from_state(*stopped.state())
-    assert len(stopped.vocabulary) > stopped.columns == len(whole.vocabulary)
+    assert len(stopped._vocabulary) > stopped._columns == len(whole._vocabulary)
     found = [merge([first, read(others, "A-perceptron")]) for first in (stopped, whole)]
     assert bits(found[0]) == bits(found[1])
 
@@ -473,7 +473,9 @@ def test_models_that_share_the_arrays_of_a_state_merge_like_any_other():
                 arrays[name] = arrays[name].view()
                 arrays[name].flags.writeable = False
         shown.append(StreamModel.from_state(description, arrays, copied=False))
-        assert np.shares_memory(shown[-1].engine.state.weights, parts[-1].engine.state.weights)
+        assert np.shares_memory(
+            shown[-1]._current_model.engine.state.weights, parts[-1]._current_model.engine.state.weights
+        )
     for count in (2, 1):
         merged = merge_since(base, shown[:count])
         assert bits(merged) == bits(merge_since(base, parts[:count]))
@@ -496,11 +498,12 @@ def test_scaling_is_pooled(scale):
         parts.append(model)
     merged = merge_since(base, parts)
     assert merged.trials == 300
-    assert merged.scaling.trials == whole.scaling.trials
-    assert np.allclose(merged.scaling.arrays["dense"], whole.scaling.arrays["dense"], rtol=1e-9)
+    assert merged._scaling.trials == whole._scaling.trials
+    assert np.allclose(merged._scaling.arrays["dense"], whole._scaling.arrays["dense"], rtol=1e-9)
     pooled, together = merge([read(part, scale=scale) for part in (NORTH, SOUTH)]), read(NORTH + SOUTH, scale=scale)
     counts = [
-        dict(zip(one.attributes[-7:], one.scaling.arrays["sparse"].tolist(), strict=True)) for one in (pooled, together)
+        dict(zip(one.attributes[-7:], one._scaling.arrays["sparse"].tolist(), strict=True))
+        for one in (pooled, together)
     ]
     assert counts[0] == counts[1]  # whole numbers here, so that their sums are exact
 

@@ -101,7 +101,7 @@ def test_the_logits_of_a_mixture_have_learned_what_its_parts_did():
 
     options = {"learner": "votes", "classes": list(CLASSES)}
     parts = [learned(0, HALF, **options), learned(HALF, 2 * HALF, **options)]
-    pools = [part.engine.top.running for part in [*parts, merge(parts)]]
+    pools = [part._current_model.engine.top.running for part in [*parts, merge(parts)]]
     for m in range(len(RIDGES)):
         information, pull, home = [], [], []
         for pool in pools:
@@ -131,7 +131,7 @@ def test_what_all_went_on_from_counts_once():
             part.learn(votes=dict(zip(VOTERS, row.tolist(), strict=True)), label=str(label))
     merged, serial = merge_since(base, parts), learned(0, HALF + 40)
     assert merged.trials == HALF + 40
-    one, other = (model.engine.top.pools["votes"] for model in (merged, serial))
+    one, other = (model._current_model.engine.top.pools["votes"] for model in (merged, serial))
     assert one.counts[:3].tolist() == other.counts[:3].tolist()
     np.testing.assert_allclose(np.trace(one.precision[1]), np.trace(other.precision[1]), rtol=0.05)
     same = merge_since(base, [parts[0], copy.deepcopy(base)])
@@ -173,15 +173,15 @@ def test_the_size_of_scores_in_each_part_does_not_matter():
             scores = {f"r{i}": {0: unit * row[i, 0], 1: unit * row[i, 1]} for i in range(2)}
             model.learn(scores=scores, label=label)
         parts.append(model)
-    pool = merge(parts).engine.top.running
-    large, small = (np.sqrt(part.engine.top.running.scales[:, 1]) for part in parts[::-1])
+    pool = merge(parts)._current_model.engine.top.running
+    large, small = (np.sqrt(part._current_model.engine.top.running.scales[:, 1]) for part in parts[::-1])
     ratio = large / small
     np.testing.assert_allclose(ratio, 100.0)
     mixed = np.sqrt(pool.scales[:, 1] / 2.0)
     # what a score of the first part adds is about what it added there
     weights = pool.weights[0, 4:6] / mixed
-    assert (weights < parts[0].engine.top.running.weights[0, 4:6] / small).all()
-    assert (weights > parts[1].engine.top.running.weights[0, 4:6] / large).all()
+    assert (weights < parts[0]._current_model.engine.top.running.weights[0, 4:6] / small).all()
+    assert (weights > parts[1]._current_model.engine.top.running.weights[0, 4:6] / large).all()
 
 
 @pytest.mark.small
@@ -191,7 +191,7 @@ def test_agreement_without_labels_adds_up():
     for place, part in enumerate(parts):
         part.partial_fit(columns_of(VOTES[place * HALF : (place + 1) * HALF]))
     merged = merge(parts, [1.0, 1.0])
-    one, other = (fusion.model.engine.top.pools["votes"] for fusion in (merged, whole))
+    one, other = (fusion._current_model.engine.top.pools["votes"] for fusion in (merged, whole))
     np.testing.assert_array_equal(one.together, other.together)
     np.testing.assert_array_equal(one.agreed, other.agreed)
     np.testing.assert_array_equal(one.unlabelled[:, 0], other.unlabelled[:, 0])
@@ -224,7 +224,7 @@ def test_fusions_add_their_counts():
     assert sum(map(abs, merged.weights().values())) == pytest.approx(1.0)
     votes, labels = merged._state.recent.rows()
     assert votes.shape == (2 * HALF, len(VOTERS))
-    names = np.array(merged.model.classes)
+    names = np.array(merged._current_model.classes)
     np.testing.assert_array_equal(names[labels[:HALF]], LABELS[:HALF])
     np.testing.assert_array_equal(names[votes[:HALF]], VOTES[:HALF])
     assert [part.report().online.trials for part in parts] == [HALF, HALF]

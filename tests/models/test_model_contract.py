@@ -129,8 +129,8 @@ class Stream(Face):
         return StreamModel(learner, scale="none")
 
     def bits(self, model: StreamModel) -> Any:
-        assert model.model is not None  # scaling learns from rows that are only predicted, too
-        return super().bits(model.model)
+        assert model._current_model is not None  # scaling learns from rows that are only predicted, too
+        return super().bits(model._current_model)
 
     def read(self, model: StreamModel, begin: int, end: int, **options: Any) -> Iterator[Any]:
         labels, weights = (
@@ -175,7 +175,7 @@ def learned(model: Any) -> dict[str, np.ndarray]:
     if isinstance(model, VoteFusion):
         state = model._fitted
         return state.model.engine.arrays | state.tally.arrays | state.recent.arrays
-    inner = model._model if isinstance(model, LinearMaxClassifier) else model.model
+    inner = model._model if isinstance(model, LinearMaxClassifier) else model._current_model
     return inner.engine.arrays | {"counts": inner.record.counts[:3]}
 
 

@@ -216,12 +216,12 @@ def test_an_instance_longer_than_there_is_room_for_is_refused(text: str) -> None
     path = learner._path
     assert path is not None
     assert path._longest >= (100 if path.remembers else 1), "the instances that it keeps must fit in as well"
-    before = learner.engine.state.weights.copy()
+    before = learner._current_model.engine.state.weights.copy()
     whole = dict.fromkeys(range(path._longest + 1), 0.5)
     for given in whole, list(whole.values()):
         assert learner._teach(given, None, 0) is REFUSED
         assert learner._ask(given, None) is REFUSED
-    np.testing.assert_array_equal(learner.engine.state.weights, before)
+    np.testing.assert_array_equal(learner._current_model.engine.state.weights, before)
     assert learner.learn(whole, label=0) in (0, 1)
     assert learner._path is not path
 
@@ -380,7 +380,7 @@ def test_names_and_classes_appear() -> None:
     learner = Learner("winnow(2)", discover="labels", thresholds=False)
     assert learner.predict(votes={"anna": "x"}) is None  # nothing is known
     assert learner.learn(votes={"anna": "x"}, label="y") is None
-    assert learner.known == ["y"]
+    assert learner._current_model.known == ["y"]
     assert learner.classes == ["y", "x"]
     assert learner.predict(votes={"anna": "x", "ben": "x"}) == "y"  # x has had no label
     assert learner.learn(votes={"anna": "x"}, label="x") == "y"
@@ -395,15 +395,15 @@ def test_a_vote_makes_its_class_known() -> None:
     learner = Learner("winnow(2)", thresholds=False)
     assert learner.predict(votes={"anna": "x"}) == "x"
     assert learner.predict_proba(votes={"anna": "x", "ben": "y"}).keys() == {"x", "y"}
-    assert (learner.known, learner.voters) == ([], [])  # asking teaches nothing
+    assert (learner._current_model.known, learner.voters) == ([], [])  # asking teaches nothing
     assert learner.learn(votes={"anna": "x", "ben": "z"}, label="y") == "x"
-    assert learner.known == ["x", "z", "y"]
+    assert learner._current_model.known == ["x", "z", "y"]
     assert learner.learn(votes={"ben": "w", "anna": "v"}, label="w") in ("v", "w")
-    assert learner.known == ["x", "z", "y", "v", "w"]  # in the order of the voters, whatever that of the votes
+    assert learner._current_model.known == [*"xzyvw"]  # in the order of the voters, whatever that of the votes
     assert learner.predict({"size": 1.0}, votes={"carl": "new"}) == "new"
     assert learner.options["discover"] == "votes"
     fixed = Learner("winnow(2)", classes=["x", "y"])
-    assert (fixed.known, fixed.options["discover"]) == (["x", "y"], None)
+    assert (fixed._current_model.known, fixed.options["discover"]) == (["x", "y"], None)
     with pytest.raises(ValueError, match="discover must be one of votes, labels, got 'scores'"):
         Learner(discover="scores")
 
@@ -625,7 +625,7 @@ def test_rows_that_do_not_fit(indptr: list[int], columns: list[int], labels: lis
     for name in "yes", "no":
         learner.learn({name: 1.0}, label=name)
     with pytest.raises(ValueError, match=message):
-        learner.learn_rows(np.array(indptr), np.array(columns), np.ones(len(columns)), np.array(labels))
+        learner._learn_rows(np.array(indptr), np.array(columns), np.ones(len(columns)), np.array(labels))
     assert learner.trials == 2
 
 

@@ -75,11 +75,11 @@ def test_a_trial_without_answers_has_none() -> None:
 
 def test_a_label_that_no_voter_gave_is_a_mistake_and_changes_no_weight() -> None:
     fusion = fitted()
-    weights, trials = fusion.model.weights.arrays.voters, fusion.report().online
+    weights, trials = fusion._current_model.weights.arrays.voters, fusion.report().online
     fusion.partial_fit([["p", "q", "p", "r", "q", "p"]], ["none of these"])
     after = fusion.report().online
     assert (after.trials, after.mistakes) == (trials.trials + 1, trials.mistakes + 1)
-    np.testing.assert_array_equal(fusion.model.weights.arrays.voters, weights)
+    np.testing.assert_array_equal(fusion._current_model.weights.arrays.voters, weights)
 
 
 @pytest.mark.parametrize("learner", ["auto", "A-perceptron", "winnow(1.1)"])

@@ -441,7 +441,7 @@ def test_cut_anywhere_gives_the_same_batches_and_model():
     for block in (64, 333, 1 << 20):
         model = linmax.StreamModel("A-perceptron")
         reader = StreamReader(
-            [io.BytesIO(data)], "vw", ReadOptions(block=block, rows=64), model.vocabulary, model.labels
+            [io.BytesIO(data)], "vw", ReadOptions(block=block, rows=64), model._vocabulary, model._labels
         )
         predicted = np.concatenate([model.learn(batch) for batch in reader])
         models.append((predicted.tolist(), {name: array.tobytes() for name, array in model.state()[1].items()}))
@@ -638,9 +638,9 @@ def test_probabilities_and_unknown_names():
     model = linmax.StreamModel("perceptron")
     for batch in stream(PATTERN, model=model):
         model.learn(batch)
-    before = len(model.vocabulary)
+    before = len(model._vocabulary)
     (batch,) = stream(["|f left never seen", "|f"], model=model, grow=False)
-    assert len(model.vocabulary) == before
+    assert len(model._vocabulary) == before
     assert batch.unknown == 2
     table = model.predict_proba(batch)
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
@@ -687,7 +687,7 @@ def test_rules_that_need_small_attributes():
     scaled = linmax.StreamModel("winnow(1.1)")
     (batch,) = stream(["a,y", "500,p", "2,q"], format="csv", model=scaled)
     scaled.learn(batch)
-    assert scaled.scaling.kind == "max"
+    assert scaled._scaling.kind == "max"
 
 
 def test_other_batches_are_refused():
@@ -712,7 +712,7 @@ def test_20_newsgroups_progressively():
     np.random.default_rng(0).shuffle(lines)
     model = linmax.StreamModel("A-perceptron")
     wrong = sum(int((model.learn(batch) != batch.labels).sum()) for batch in stream(lines[:4000], model=model))
-    assert model.scaling.in_effect == "idf"
+    assert model._scaling.in_effect == "idf"
     assert wrong / 4000 < 0.33
 
 

@@ -85,8 +85,8 @@ def test_a_weighed_step_follows_its_formula() -> None:
         model = StreamModel("attributes(sparse)")
         for batch in stream(["a |f x", f"b {weight} |f y"], model=model):
             model.learn(batch)
-        assert model.model is not None
-        pool = model.model.pool
+        assert model._current_model is not None
+        pool = model._current_model.pool
         assert pool is not None
         group: Any = pool.groups["sparse"]
         cells[weight] = group.cells[2], group.counts[2]
@@ -130,7 +130,11 @@ def test_the_same_weights_from_every_format(made: Callable[[], list[str]], weigh
     for batch in stream(made(), model=model, weight=weight):
         model.learn(batch)
     assert model.mistakes == expected.mistakes
-    found, wanted = (m.model.pool.arrays for m in (model, expected) if m.model is not None and m.model.pool is not None)
+    found, wanted = (
+        m._current_model.pool.arrays
+        for m in (model, expected)
+        if m._current_model is not None and m._current_model.pool is not None
+    )
     for name in ("dense.cells", "pairs16.cells"):
         np.testing.assert_array_equal(found[name], wanted[name])
 

@@ -340,7 +340,7 @@ def test_members_for_attributes_learn_the_same_beside_votes() -> None:
         told = {key: str(name) for key, name in told.items()}
         alone.learn(numbers, **told)
         beside.learn(numbers, votes={"ann": label, "ben": str(random.choice(CLASSES))}, **told)
-    first, second = (learner.engine.top.pools["attributes"].arrays for learner in (alone, beside))
+    first, second = (learner._current_model.engine.top.pools["attributes"].arrays for learner in (alone, beside))
     assert first.keys() == second.keys()
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name], err_msg=name)

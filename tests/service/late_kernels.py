@@ -20,8 +20,8 @@ def ask_everything(learner, instance):
         lambda: learner.learn(**instance, wrong="x"),
         lambda: learner.learn(**instance, label=None),
         lambda: learner.wants_label(**instance),
-        lambda: learner.inquiry({"v1": "x"}).next(),
-        lambda: learner.panels_to_compare(None)(),
+        lambda: learner._inquiry({"v1": "x"}).next(),
+        lambda: learner._panels_to_compare(None)(),
         lambda: learner.weights.arrays,
     ):
         with contextlib.suppress(*UNFIT):

@@ -27,7 +27,7 @@ def test_the_same_however_trials_are_cut_and_saved(learner: str, tmp_path: Path)
             one_by_one = linmax.Learner.load(tmp_path / "bandit.model")
         found.append(one_by_one.learn(votes=votes, label=label))
     assert found == trace.predictions.tolist()
-    assert trace.model.labels_used == one_by_one.model.labels_used < 400
+    assert trace.model.labels_used == one_by_one._current_model.labels_used < 400
     fusion = linmax.VoteFusion(learner, classes=CLASSES)
     for begin, end in [(0, 1), (1, 2), (2, 150), (150, 400)]:
         fusion.partial_fit(DATA.votes[begin:end], DATA.labels[begin:end])
@@ -90,7 +90,7 @@ def test_a_wrong_class_teaches_a_rule_nothing_and_a_pool_something() -> None:
     assert pool.predict(said) != "a"
     rule.learn(said, label="a")  # tied, and right: learned only if it was drawn
     assert not rule.weights.arrays.flat.any()
-    assert rule.model.labels_used == 0
+    assert rule._current_model.labels_used == 0
 
 
 @pytest.mark.small
@@ -98,8 +98,8 @@ def test_a_new_class_is_learned_and_ids_wait() -> None:
     learner = linmax.Learner("B(gamma=0)-perceptron")
     for label in "abcd":
         learner.learn({label: 1.0}, label=label)
-    assert learner.known == list("abcd")
-    assert learner.model.labels_used == 4
+    assert learner._current_model.known == list("abcd")
+    assert learner._current_model.labels_used == 4
     learner.predict({"a": 1.0}, id=1)
     assert learner.learn(id=1, wrong="d") is not None
     assert learner.trials == 5

@@ -32,7 +32,7 @@ def test_the_same_however_trials_are_cut_saved_and_asked_for(learner: str, tmp_p
             asked.learn(votes=votes, label=label)
     assert found == wanted == trace.predictions.tolist()
     used = trace.model.labels_used
-    assert used == one_by_one.model.labels_used == asked.model.labels_used == asked.trials < 300
+    assert used == one_by_one._current_model.labels_used == asked._current_model.labels_used == asked.trials < 300
     assert one_by_one.trials == 400
     fusion = linmax.VoteFusion(learner, classes=CLASSES)
     for begin, end in [(0, 1), (1, 2), (2, 150), (150, 400)]:
@@ -48,7 +48,7 @@ def test_a_label_wanted_is_learned_from_and_only_such() -> None:
     assert learner.wants_label({"x": 1.0}, votes={"v": "a"})
     for _ in range(2):
         assert learner.learn({"x": 1.0}, label="b") in ("a", "b")
-    assert learner.model.labels_used == 2
+    assert learner._current_model.labels_used == 2
     before = learner.weights.arrays.flat.copy()
     assert not learner.wants_label({"x": 1.0})
     assert learner.learn({"x": 1.0}, label="a") == "b"
@@ -75,8 +75,8 @@ def test_classes_and_columns_join() -> None:
     learner = linmax.Learner("S(b=1e-6)-perceptron")
     for label in "abcd":
         assert learner.learn({label: 1.0}, label=label) != label
-    assert learner.known == list("abcd")  # a label that brings a new class is always learned from
-    assert learner.model.labels_used == 4
+    assert learner._current_model.known == list("abcd")  # a label that brings a new class is always learned from
+    assert learner._current_model.labels_used == 4
     assert linmax.Learner.from_state(*learner.state()).predict({"d": 1.0}) == learner.predict({"d": 1.0})
     assert linmax.Learner("perceptron").wants_label({"x": 1.0})  # any other learner wants all labels
 

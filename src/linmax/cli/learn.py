@@ -340,7 +340,7 @@ def _learn_on_cluster(arguments: argparse.Namespace) -> None:
         say(screen, *result.notes[:MOST_NOTES])
     figures = {
         "learner": str(model.learner),
-        "scale": model.scaling.in_effect,
+        "scale": model._scaling.in_effect,
         "trials": first.trials,
         "mistakes": first.mistakes,
         "progressive_error": first.mistakes / first.trials if first.trials else None,
@@ -522,13 +522,13 @@ class _LearnJob:
         self.crowded = True
         say(
             self.screen,
-            f"The memory of {bytes_shown(model.memory or 0)} is used up by {len(model.vocabulary):,} attributes of "
-            f"{counted(len(model.labels), 'class', 'classes')}, after {self.rows:,} lines; new ones share columns.",
+            f"The memory of {bytes_shown(model.memory or 0)} is used up by {len(model._vocabulary):,} attributes of "
+            f"{counted(len(model._labels), 'class', 'classes')}, after {self.rows:,} lines; new ones share columns.",
         )
 
     def _refuse_continuous(self) -> None:
         """Stop when labels look like numbers to be predicted rather than classes, unless --numeric-classes is given."""
-        names = self.work.model.labels.names
+        names = self.work.model._labels.names
         if self.arguments.numeric_classes or len(names) < SUSPICIOUS or 2 * len(names) < self.rows:
             return
         from linmax.io.schema import is_number
@@ -591,7 +591,7 @@ class _LearnJob:
         first, model = work.passes[0], work.model
         figures: dict[str, Any] = {
             "learner": str(model.learner),
-            "scale": model.scaling.in_effect,
+            "scale": model._scaling.in_effect,
             "format": self.stream.format,
             "trials": first.trials,
             "mistakes": first.mistakes,
@@ -621,11 +621,12 @@ class _LearnJob:
     def _messages(self, figures: dict[str, Any]) -> list[str]:
         """Return messages about the data and the result."""
         from linmax.cli.models import decided_text
+        from linmax.engine.engine import HEAVIEST
         from linmax.io.schema import MISSING
 
         found, runs, model = list(self.stream.remarks()), self.runs, self.work.model
-        if self.heaviest > model.heaviest:
-            most = f"{model.heaviest:g}"
+        if self.heaviest > HEAVIEST:
+            most = f"{HEAVIEST:g}"
             found.append(f"Weights beyond {most} count as {most} for this learner; the largest is {self.heaviest:g}.")
         if figures["decided"]:
             text = decided_text(figures["decided"])

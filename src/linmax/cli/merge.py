@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> None:
     refuse_different(models, arguments.model)
     merged = merge(models, shares, arguments.multiplicative)
     merged.save(arguments.out)
-    model, kind = (merged.model, "voter") if kinds == ["vote fusion"] else (merged, "attribute")
+    model, kind = (merged._current_model, "voter") if kinds == ["vote fusion"] else (merged, "attribute")
     columns = len(merged.voters_ if kind == "voter" else merged.attributes)
     figures = {
         "learner": str(model.learner),

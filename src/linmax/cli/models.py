@@ -148,8 +148,8 @@ class StreamFile(ModelFile):
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers:
         """Return classes, and scores or probabilities if wanted."""
         model, batch = self.model, part.data
-        names = [*model.labels.names, ""]
-        predicted = [names[code] for code in model.judge(model.scaled(batch, learn=False)).tolist()]
+        names = [*model._labels.names, ""]
+        predicted = [names[code] for code in model._judge(model._scaled(batch, learn=False)).tolist()]
         if wanted.reject is not None:
             sure = model.predict_proba(batch).max(axis=1, initial=0.0) >= 1.0 - wanted.reject
             predicted = [name if known else "" for name, known in zip(predicted, sure.tolist(), strict=True)]
@@ -162,9 +162,9 @@ class StreamFile(ModelFile):
     ) -> Evaluation | None:
         from linmax.models.metrics import Evaluation
 
-        metrics = Evaluation(self.model.labels.names)
+        metrics = Evaluation(self.model._labels.names)
         for part in self.read(arguments, paths):
-            predicted, probabilities = self.model.answers(part.data)
+            predicted, probabilities = self.model._answers(part.data)
             metrics.add(part.data.codes, predicted)
             metrics.rate(part.data.codes, probabilities)
             counts.lines += len(part.lines)
@@ -190,8 +190,14 @@ class StreamFile(ModelFile):
             figures = {name: description[name] for name in ("passes", "position", "settings")}
             description = description["model"]
         model = StreamModel.from_state(description, arrays)
-        more = {"scale": model.scaling.in_effect, "features": model.features}
-        return {"kind": self.kind} | figures | figures_of(model, model.model) | more | weights_of(model, arguments)
+        more = {"scale": model._scaling.in_effect, "features": model.features}
+        return (
+            {"kind": self.kind}
+            | figures
+            | figures_of(model, model._current_model)
+            | more
+            | weights_of(model, arguments)
+        )
 
 
 class CandidatesFile(ModelFile):
@@ -211,7 +217,7 @@ class CandidatesFile(ModelFile):
             if getattr(arguments, option) is not None:
                 raise ValueError(f"--{option} does not go with a model that chooses among candidates; leave it out")
         self.model = Learner.load(self.path)
-        if self.model.trials and not self.model.takes_candidates:
+        if self.model.trials and not self.model._takes_candidates:
             raise ValueError(
                 f"{self.path} holds a 'learner' of classes, not of candidates: linmax predict takes models of linmax "
                 "learn and fuse; load it with linmax.load"
@@ -272,7 +278,7 @@ class CandidatesFile(ModelFile):
         from linmax.models.online import Learner
 
         learner = Learner.load(self.path)
-        figures = {"kind": self.kind} | figures_of(learner, learner.model) | {"pending": learner.pending}
+        figures = {"kind": self.kind} | figures_of(learner, learner._current_model) | {"pending": learner.pending}
         return figures | weights_of(learner, arguments)
 
 
@@ -337,7 +343,7 @@ class FusionFile(ModelFile):
         from linmax.models.fusion import VoteFusion
 
         fusion = VoteFusion.load(self.path)
-        model = fusion.model
+        model = fusion._current_model
         beta, guess = model.calibration
         # before there is a reliability the calibration is chance
         calibration = {} if model.reliability is None else {"sharpness": beta, "guess rate": guess}

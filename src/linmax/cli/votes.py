@@ -163,7 +163,7 @@ def _marked(arguments: argparse.Namespace, table: VoteTable, label: str | None) 
 def _keep_known(fusion: VoteFusion, table: VoteTable) -> None:
     """Keep the columns of voters or raters for a fusion to continue; remark on those that join or are left out."""
     kept, present = table.voters, list(table.voters)
-    if fusion.model.layout.raters:
+    if fusion._current_model.layout.raters:
         known = {str(label) for label in fusion.classes_.tolist()}
         rated = {column: column.rpartition(":") for column in table.voters}
         kept = {column: cells for column, cells in kept.items() if rated[column][2] in known and rated[column][0]}

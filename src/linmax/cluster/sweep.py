@@ -133,7 +133,7 @@ def read_one(scale: str, reading: dict[str, Any], learner: Any, source: Any) -> 
     try:
         model, wrong = StreamModel(learner, scale=scale), [np.zeros(0, bool)]
         for batch in stream(source, model=model, prefetch=False, **reading):
-            predicted = model.play(model.scaled(batch), batch.codes, weights_of(batch))
+            predicted = model._play(model._scaled(batch), batch.codes, weights_of(batch))
             wrong.append((predicted != batch.codes)[batch.codes >= 0])
     except (ValueError, TypeError, OverflowError, FileNotFoundError) as error:
         return str(error)

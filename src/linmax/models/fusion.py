@@ -1131,8 +1131,7 @@ class VoteFusion:
         return len(self._fitted.voters)
 
     @property
-    def model(self) -> Model:
-        """The model under it; for the rest of the library."""
+    def _current_model(self) -> Model:
         return self._fitted.model
 
     @property

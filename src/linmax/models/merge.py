@@ -142,7 +142,7 @@ def options_of(model: Any) -> dict[str, Any]:
 def model_of(given: Any) -> Any:
     """Return the `Model` under a `Learner`, stream model or fusion; None before it has learned."""
     learned = given is not None and not (isinstance(given, VoteFusion) and not given.__sklearn_is_fitted__())
-    return given.model if learned else None
+    return given._current_model if learned else None
 
 
 def shares_of(models: Sequence[Any], base: Any, how: str | Sequence[float]) -> np.ndarray:
@@ -364,16 +364,16 @@ def union_of_learners(everyone: Sequence[Learner], count: int) -> Union:
             "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
         }
         if "answers" in description:
-            unnamed = sum(learner.open_answers.unnamed for learner in learners if learner.open_answers is not None)
+            unnamed = sum(learner._answers.unnamed for learner in learners if learner._answers is not None)
             description["answers"] = description["answers"] | {"unnamed": unnamed}
         merged = Learner.from_state(description, arrays)
-        kept = [learner.asking.recent for learner in learners]
+        kept = [learner._asked().recent for learner in learners]
         if all(recent.trials for recent in kept) and not (raters or attributes):
             trials = sum(recent.trials for recent in kept)
             merged._asking = join_recent([*zip(kept, voter_maps, strict=False)], mixture, len(voters), trials)
         return merged
 
-    layout = Layout(len(voters), len(raters), 0, len(attributes), learners[0].model.layout.constant)
+    layout = Layout(len(voters), len(raters), 0, len(attributes), learners[0]._current_model.layout.constant)
     return Union(layout, places, Columns(voters, raters, attributes), finish)
 
 
@@ -385,12 +385,12 @@ def union_of_streams(everyone: Sequence[StreamModel], count: int) -> Union:
     refuse_other_columns(models)
     vocabulary, maps = union_of_vocabularies(everyone)
     columns = 2**vocabulary.bits if vocabulary.bits else len(vocabulary)
-    wide, extra = len(first.dense_names), int(first.scaling.prepends)  # the constant is the first of the columns
-    place = {name: number for number, name in enumerate(first.dense_names)}
+    wide, extra = len(first._dense_names), int(first._scaling.prepends)  # the constant is the first of the columns
+    place = {name: number for number, name in enumerate(first._dense_names)}
     places, scalings = [], []
     for one, names, own in zip(everyone, maps, layouts, strict=True):
-        dense = np.array([place[name] for name in one.dense_names], np.int64)
-        scalings.append(Placement(one.scaling, dense=dense, sparse=names))
+        dense = np.array([place[name] for name in one._dense_names], np.int64)
+        scalings.append(Placement(one._scaling, dense=dense, sparse=names))
         sparse = np.append(0, 1 + names) if extra and not wide else names
         shifted = np.append(np.zeros(extra * bool(wide), np.int64), extra + dense)
         places.append(Placement(None, dense=shifted, sparse=sparse[: own.sparse]))
@@ -401,13 +401,13 @@ def union_of_streams(everyone: Sequence[StreamModel], count: int) -> Union:
         header, state = model.state()
         base = scalings[count] if len(scalings) > count else None
         scaling = merge_scalings(mixture._replace(parts=scalings[:count], base=base), columns)
-        schema = {name: kind for one in reversed(models) for name, kind in one.schema.items()}
+        schema = {name: kind for one in reversed(models) for name, kind in one._schema.items()}
         description = first.state()[0] | {
             "scaling": scaling.description,
-            "labels": list(dict.fromkeys([*model.classes, *(name for one in models for name in one.labels.names)])),
+            "labels": list(dict.fromkeys([*model.classes, *(name for one in models for name in one._labels.names)])),
             "columns": columns,
             "model": header,
-            "schema": [(name, schema[name]) for name in dict.fromkeys(name for one in models for name in one.schema)],
+            "schema": [(name, schema[name]) for name in dict.fromkeys(name for one in models for name in one._schema)],
         }
         blocks = {"names": vocabulary.arrays(), "scaling": scaling.arrays, "model": state}
         arrays = {f"{block}.{name}": array for block, arrays in blocks.items() for name, array in arrays.items()}
@@ -420,28 +420,28 @@ def refuse_other_columns(models: Sequence[StreamModel]) -> None:
     """Raise for models of tables with other columns of numbers, or scaled in another way."""
     first = models[0]
     for place, other in enumerate(models):
-        if differ := sorted(set(other.dense_names) ^ set(first.dense_names)):
+        if differ := sorted(set(other._dense_names) ^ set(first._dense_names)):
             raise ColumnsDiffer(place, 0, differ)
-        if other.scaling.kind != first.scaling.kind or other.scaling.prepends != first.scaling.prepends:
+        if other._scaling.kind != first._scaling.kind or other._scaling.prepends != first._scaling.prepends:
             raise ValueError(
-                f"models must have the same scaling: model {place} has {other.scaling.kind!r}, model 0 "
-                f"{first.scaling.kind!r}; pass scale="
+                f"models must have the same scaling: model {place} has {other._scaling.kind!r}, model 0 "
+                f"{first._scaling.kind!r}; pass scale="
             )
 
 
 def union_of_vocabularies(models: Sequence[StreamModel]) -> tuple[Vocabulary, list[np.ndarray]]:
     """Join the names of all models; returns them and the places of each model's columns."""
-    first = models[0].vocabulary
+    first = models[0]._vocabulary
     if first.bits:
         return Vocabulary(first.bits), [np.arange(2**first.bits) for _ in models]
-    longest = max(models, key=lambda model: model.columns)
-    names = longest.vocabulary.arrays(longest.columns)
-    if all(begins_with(names, model.vocabulary.arrays(model.columns)) for model in models):
-        whole = len(longest.vocabulary) == longest.columns
-        union = deepcopy(longest.vocabulary) if whole else Vocabulary.from_arrays(names)
-        return union, [np.arange(model.columns) for model in models]
+    longest = max(models, key=lambda model: model._columns)
+    names = longest._vocabulary.arrays(longest._columns)
+    if all(begins_with(names, model._vocabulary.arrays(model._columns)) for model in models):
+        whole = len(longest._vocabulary) == longest._columns
+        union = deepcopy(longest._vocabulary) if whole else Vocabulary.from_arrays(names)
+        return union, [np.arange(model._columns) for model in models]
     union = Vocabulary()
-    return union, [add_names(union, model.vocabulary.arrays(model.columns)) for model in models]
+    return union, [add_names(union, model._vocabulary.arrays(model._columns)) for model in models]
 
 
 def begins_with(names: Mapping[str, np.ndarray], first: Mapping[str, np.ndarray]) -> bool:

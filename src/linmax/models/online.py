@@ -441,7 +441,7 @@ class Learner:
     _choosing: bool  # whether it chooses among candidates
     _answers: TrialAnswers | None  # where answers are open
     _normalizer: Normalizer | None  # of raters
-    fixed: bool
+    _fixed: bool
     _asking: Asking
     _heard: list[tuple[HeardVotes, Hashable]]  # votes and labels not yet taken in
 
@@ -467,7 +467,7 @@ class Learner:
             raise ValueError(f"key={key!r} is for open answers; pass answers='open', or remove key")
         whole("max_pending", max_pending, 0)
         self._waiting = WaitingRoom(max_pending)
-        self.fixed = classes is not None
+        self._fixed = classes is not None
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
         settings = settings_of(tie, update_on_tie, discover if classes is None else False)
         names = [] if classes is None else list(distinct_classes(classes))
@@ -480,14 +480,9 @@ class Learner:
             self._start_choosing()
 
     @property
-    def takes_candidates(self) -> bool:
+    def _takes_candidates(self) -> bool:
         """True for a learner of candidates, which every instance has to name."""
         return self._choosing and self._answers is None
-
-    @property
-    def open_answers(self) -> TrialAnswers | None:
-        """Reader of the answers of a trial, where answers are open; for the rest of the library."""
-        return self._answers
 
     @property
     def key(self) -> Key:
@@ -514,9 +509,9 @@ class Learner:
     def options(self) -> dict[str, Any]:
         """Learner and options that decide what is learned."""
         by_votes = self._engine.settings.by_votes
-        discover = None if self.fixed else "votes" if by_votes else "labels"
+        discover = None if self._fixed else "votes" if by_votes else "labels"
         kinds = None if self._normalizer is None else list(self._normalizer.kinds)
-        own = {"classes": self.classes if self.fixed else None, "discover": discover, "normalize": kinds}
+        own = {"classes": self.classes if self._fixed else None, "discover": discover, "normalize": kinds}
         if self._answers is not None:
             own |= {"answers": "open", "key": stored_key(self.key)}
         return self._model.options | own
@@ -740,7 +735,7 @@ class Learner:
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The state of the model, and what is the learner's own."""
         kinds = {} if self._normalizer is None else {"normalize": list(self._normalizer.kinds)}
-        own: dict[str, Any] = {"fixed": self.fixed, "choosing": self._choosing} | kinds | self._waiting.description()
+        own: dict[str, Any] = {"fixed": self._fixed, "choosing": self._choosing} | kinds | self._waiting.description()
         if self._answers is not None:
             own["answers"] = {"key": stored_key(self.key), "unnamed": self._answers.unnamed}
         described, kept = self._asking_state()
@@ -750,7 +745,7 @@ class Learner:
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
         """Return the learner with this `state`, which continues as if it had never stopped. The arrays are copied."""
         self = cls.__new__(cls)
-        self.fixed = bool(description["fixed"])
+        self._fixed = bool(description["fixed"])
         self._model = Model.from_state(description["model"], arrays)
         self._waiting = WaitingRoom.from_description(description)
         self._choosing, answers = bool(description.get("choosing")), description.get("answers")
@@ -804,8 +799,8 @@ class Learner:
     def _renamed(self) -> None:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
-        self._reading = Reading(self.classes, self.fixed, self._bounded, self._normalizer)
-        self._known = {name: self._places[name] for name in self.known}
+        self._reading = Reading(self.classes, self._fixed, self._bounded, self._normalizer)
+        self._known = {name: self._places[name] for name in self._model.known}
         # A vote for a class not yet known makes it known, which is no work for the short way.
         self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
         self._short = may_have_path(self._engine)
@@ -814,7 +809,7 @@ class Learner:
         self._ask = self._teach = refuse
         self._no_attributes: Trials | None = None
         self._numbered_voters: int | None = None
-        others = self._attributes or self._raters or self.takes_candidates or len(self._voters) > MOST_ASKED
+        others = self._attributes or self._raters or self._takes_candidates or len(self._voters) > MOST_ASKED
         self._of_votes = bool(self._voters) and not others
         if not self._of_votes and (self._heard or self._asking.recent.trials):
             self._heard, self._asking = [], Asking()
@@ -860,11 +855,6 @@ class Learner:
         return self._model.engine
 
     @property
-    def known(self) -> list[Any]:
-        """The classes that may be predicted."""
-        return self._model.known
-
-    @property
     def voters(self) -> list[Any]:
         """Names of the voters."""
         return list(self._voters)
@@ -878,11 +868,6 @@ class Learner:
     def attributes(self) -> list[Any]:
         """Names of the attributes."""
         return list(self._attributes)
-
-    @property
-    def bounded(self) -> bool:
-        """True if attributes must lie in [-1, 1], and ratings differ by at most 1."""
-        return self._bounded is not None
 
     @property
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -963,16 +948,10 @@ class Learner:
     # -- one trial ----------------------------------------------------------------------------------------------------
 
     @property
-    def model(self) -> Model:
-        """The model under it, with the recent instances in their place; for the rest of the library."""
+    def _current_model(self) -> Model:
+        """The model, after the instances that the compiled path keeps have been handed to it."""
         self._settle()
         return self._model
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, with the recent instances in their place; for the rest of the library."""
-        self._settle()
-        return self._engine
 
     def _read(
         self,
@@ -997,7 +976,9 @@ class Learner:
         """Return an instance whose candidates are its answers; scores of anything else are left out."""
         assert self._answers is not None
         voted = {name: None if no_label(vote) else vote for name, vote in _items("votes", votes)}
-        names = self._answers.read(said(voted), lambda: dict(zip(self._voters, self.worth().tolist(), strict=False)))
+        names = self._answers.read(
+            said(voted), lambda: dict(zip(self._voters, LearnerVoters(self).worth().tolist(), strict=False))
+        )
         keyed = self._answers.keyed
         meant = {name: None if vote is None else names[keyed(vote)] for name, vote in voted.items()}
         rated: dict[Any, Any] = {}
@@ -1014,8 +995,8 @@ class Learner:
                 "attributes have a weight for each class, and candidates have no weights of their own; rate the "
                 "candidates: scores={attribute: {candidate: number}}"
             )
-        if not self._choosing and (self.fixed or self.trials or len(self._waiting)):
-            reason = "its classes were fixed" if self.fixed else "it has met classes that are not candidates"
+        if not self._choosing and (self._fixed or self.trials or len(self._waiting)):
+            reason = "its classes were fixed" if self._fixed else "it has met classes that are not candidates"
             raise ValueError(f"candidates need a learner of their own, and {reason}; make another Learner for them")
         reading = Reading(names, False, self._model.bounded, self._normalizer)
         numbers, voted, rated, _ = reading.read(None, votes, scores)
@@ -1049,7 +1030,7 @@ class Learner:
 
     def _choosing_engine(self, count: int) -> Engine:
         """The engine, or if there are more candidates than ever a copy that has places for them."""
-        model = self.model
+        model = self._current_model
         return model.engine if count <= len(model.classes) else model.visited(model.layout, range(count), ()).engine
 
     def _judging(self, given: Given) -> tuple[Model, Engine, Trials]:
@@ -1124,7 +1105,7 @@ class Learner:
     ) -> Any:
         """Learn an instance with its label, or if ``denied`` with a class that is not its label."""
         self._alone()
-        if not self.fixed:
+        if not self._fixed:
             self._ids.see(self.trials, given.votes, self._places, label)
         place = -1 if no_label(label) else self._known.get(label, -1)
         if place >= 0 and weight == 1.0 and self._asking.choice is not None:
@@ -1311,7 +1292,9 @@ class Learner:
             self._renamed()
         return self._engine
 
-    def learn_rows(self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    def _learn_rows(
+        self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
         """Learn many instances of known attributes: the same as `learn` on each of them, in less time.
 
         Parameters
@@ -1319,7 +1302,7 @@ class Learner:
         indptr, columns, values
             The rows as in a CSR array; a column is a place in `attributes`. Rows are finite and within bounds.
         labels
-            Places in `known`.
+            Places among the known classes.
 
         Returns
         -------
@@ -1332,7 +1315,7 @@ class Learner:
         >>> learner = Learner("perceptron")
         >>> for name in "yes", "no":
         ...     _ = learner.learn({name: 1.0}, label=name)
-        >>> learner.learn_rows(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), np.array([0, 1]))
+        >>> learner._learn_rows(np.array([0, 1, 2]), np.array([0, 1]), np.array([1.0, 2.0]), np.array([0, 1]))
         array([1, 1], dtype=int32)
         """
         size, layout = len(labels), self._engine.layout
@@ -1445,7 +1428,7 @@ class Learner:
         if self._short and scores is None and candidates is None and (path is None or path.asked is not None):
             answered = self._ask(attributes, votes) is not REFUSED or self._again(attributes, votes) is not REFUSED
             if answered and self._path is not None and self._path.asked is not None:
-                return Judged(self.known, self._model, self._path.asked[:, : len(self._known)].copy(), -1)
+                return Judged(self._model.known, self._model, self._path.asked[:, : len(self._known)].copy(), -1)
         return self._judge(self._read(attributes, votes, scores, candidates))
 
     def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Any:
@@ -1550,7 +1533,7 @@ class Learner:
         >>> learner.ask({}, tolerance=0), learner.ask({"anna": "a"}, tolerance=0)
         ('anna', None)
         """
-        inquiry = self.inquiry(
+        inquiry = self._inquiry(
             votes,
             attributes=attributes,
             candidates=candidates,
@@ -1562,7 +1545,7 @@ class Learner:
         ask_by(self, inquiry.choice)
         return inquiry.next()
 
-    def inquiry(
+    def _inquiry(
         self,
         votes: Mapping[Any, Any],
         *,
@@ -1573,7 +1556,7 @@ class Learner:
         explore: float = EXPLORE,
         voters: Sequence[Any] | None = None,
     ) -> Inquiry:
-        """A question as `ask` takes it, checked and not yet answered; for the rest of the library."""
+        """A question as `ask` takes it, checked and not yet answered."""
         names = self.voters
         if not names:
             raise ValueError("ask() needs voters, and this learner has met none; learn from trials with votes= first")
@@ -1591,7 +1574,7 @@ class Learner:
         choice = read_choice(self, tolerance, costs, attributes is not None)
         codes = self._heard_from(given_now.votes)[0] if choice is not None else np.zeros(0, np.int32)
         question = partial(self._question, given_now, asked)
-        return Inquiry(self, codes, asked, question, tolerance, prices, explore, choice, allowed)
+        return Inquiry(LearnerVoters(self), codes, asked, question, tolerance, prices, explore, choice, allowed)
 
     def _question(self, given: Given, asked: np.ndarray) -> Question:
         """Return the instance as the model of all voters sees it."""
@@ -1605,8 +1588,8 @@ class Learner:
             widen = None if self._answers is None else partial(add_class, self._model, engine.layout)
         return Question(engine, instance, asked, np.eye(len(asked), instance.votes.shape[1], dtype=bool), widen)
 
-    def ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
-        """Ask by this tolerance and these costs from now on, as `ask` does; for the rest of the library."""
+    def _ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
+        """Ask by this tolerance and these costs from now on, as `ask` does."""
         ask_by(self, read_choice(self, tolerance, costs))
 
     def panel(self, costs: Mapping[Any, float] | None = None) -> VoterPanels:
@@ -1624,10 +1607,10 @@ class Learner:
         >>> sorted(panel[2].voters), panel[2].accuracy > 0.95, len(panel.enough().voters)
         ([0, 1, 2], True, 3)
         """
-        return self.panels_to_compare(costs)()
+        return self._panels_to_compare(costs)()
 
-    def panels_to_compare(self, costs: Mapping[Any, float] | None = None) -> Callable[[], VoterPanels]:
-        """Return a function that compares panels by what was learned up to now; for the rest of the library."""
+    def _panels_to_compare(self, costs: Mapping[Any, float] | None = None) -> Callable[[], VoterPanels]:
+        """Return a function that compares panels by what was learned up to now."""
         return panels(self, costs)
 
     # -- trials kept to ask fewer voters ------------------------------------------------------------------------------
@@ -1650,20 +1633,6 @@ class Learner:
         """Keep what `_asking_state` gave."""
         self._heard = []
         self._asking = Asking.restored(description.get("asking", {}), by_part(by_part(arrays).get("asking", {})))
-
-    @property
-    def asking(self) -> Asking:
-        """State kept to ask fewer voters; for the rest of the library."""
-        return self._asked()
-
-    def worth(self) -> np.ndarray:
-        """See `linmax.models.asking.AskingModel`."""
-        try:
-            weights = self.weights.arrays.voters
-        except ValueError:  # not a single weight vector
-            return self._asked().recent.accuracy(len(self._voters))
-        total = np.abs(weights).sum()
-        return np.asarray(weights / total if total > 0.0 else weights)
 
     def _hear(self, votes: Votes, label: Hashable) -> None:
         """Note a trial that has been learned."""
@@ -1721,13 +1690,13 @@ class Learner:
         """The model of the few that answers this trial, and the instance in its columns."""
         if self._for_all(given):
             return None
-        return self._asked().answering(self, *self._heard_from(given.votes))
+        return self._asked().answering(LearnerVoters(self), *self._heard_from(given.votes))
 
     def _learned_by_few(self, given: Given, place: int, served: int | None) -> int | None:
         """Learn a trial of the few; return the class predicted, or None if it is for the model of all."""
         if self._for_all(given):
             return None
-        found = self._asked().learn_few(self, *self._heard_from(given.votes), place)
+        found = self._asked().learn_few(LearnerVoters(self), *self._heard_from(given.votes), place)
         if found is None:
             return None
         predicted, place = found
@@ -1767,7 +1736,7 @@ def choosing_model(model: Model) -> Model:
 
 def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
     """Places of candidates, the highest score first; ties as the learner breaks them."""
-    if learner.model.engine.settings.largest:
+    if learner._current_model.engine.settings.largest:
         return np.asarray(np.argsort(scores, kind="stable")[::-1])
     return np.argsort(-scores, kind="stable")
 
@@ -1781,6 +1750,34 @@ def place_of(label: Hashable, candidates: Sequence[Any], what: str = "label") ->
 
 
 # -- asking fewer voters ----------------------------------------------------------------------------------------------
+
+
+class LearnerVoters:
+    """Voters of a learner, an `AskingModel`."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+
+    @property
+    def model(self) -> Model:
+        return self._learner._current_model
+
+    @property
+    def asking(self) -> Asking:
+        return self._learner._asked()
+
+    @property
+    def voters(self) -> list[Any]:
+        return self._learner.voters
+
+    def worth(self) -> np.ndarray:
+        """Return the weight of each voter, or its recent accuracy if the learner is not a single weight vector."""
+        try:
+            weights = self._learner.weights.arrays.voters
+        except ValueError:
+            return self.asking.recent.accuracy(len(self._learner.voters))
+        total = np.abs(weights).sum()
+        return np.asarray(weights / total if total > 0.0 else weights)
 
 
 def ask_by(learner: Learner, choice: Choice | None) -> None:
@@ -1801,7 +1798,7 @@ def read_choice(learner: Learner, tolerance: float, costs: Any, attributes: bool
 def panels(learner: Learner, costs: Any) -> Callable[[], VoterPanels]:
     """See `Learner.panel`."""
     refuse_others(learner, "panel()", "make a Learner for the votes")
-    return learner._asked().compared(learner, read_costs(costs, learner.voters))
+    return learner._asked().compared(LearnerVoters(learner), read_costs(costs, learner.voters))
 
 
 def refuse_others(learner: Learner, what: str, remedy: str, attributes: bool = False) -> None:
@@ -1813,7 +1810,7 @@ def refuse_others(learner: Learner, what: str, remedy: str, attributes: bool = F
             f"{what} needs at most {MOST_ASKED} voters, and this learner has {len(learner.voters)}; {remedy}"
         )
     others = {
-        "candidates": learner.takes_candidates,
+        "candidates": learner._takes_candidates,
         "attributes": bool(learner.attributes) or attributes,
         "raters": bool(learner.raters),
     }

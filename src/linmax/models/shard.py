@@ -68,7 +68,7 @@ def _(model: StreamModel, rows: Any, /, **reading: Any) -> RowCounts:
         return RowCounts(0, 0, 0, 0, 0)
     for batch in batches:
         labelled = batch.codes >= 0
-        predicted = model.play(model.scaled(batch), batch.codes, weights_of(batch))
+        predicted = model._play(model._scaled(batch), batch.codes, weights_of(batch))
         trials += int(labelled.sum())
         mistakes += int((predicted != batch.codes)[labelled].sum())
         unlabelled += int((~labelled).sum())
@@ -161,4 +161,4 @@ def _first(refused: Refusals) -> str:
 def _fusion_counts(fusion: VoteFusion) -> tuple[int, int, int]:
     if not fusion.__sklearn_is_fitted__():
         return 0, 0, 0
-    return fusion.model.trials, fusion.model.mistakes, fusion.model.updates
+    return fusion._current_model.trials, fusion._current_model.mistakes, fusion._current_model.updates

@@ -118,13 +118,13 @@ class ServedModel:
 
     def keyed(self, answer: Label | None) -> Label | None:
         """Return what is equal for the same answers, however they are spelled."""
-        answers = self.learner.open_answers
+        answers = self.learner._answers
         return answer if answers is None or answer is None else repr(answers.keyed(answer))
 
     @property
     def selects(self) -> bool:
         """Return whether it draws which labels it wants."""
-        return self.learner.model.selects
+        return self.learner._current_model.selects
 
     @property
     def size(self) -> int:
@@ -137,7 +137,7 @@ class ServedModel:
 
     def note_growth(self) -> None:
         """Measure the learner again if it has noticeably more names than last time."""
-        columns = self.learner.model.columns
+        columns = self.learner._current_model.columns
         count = sum(map(len, (columns.voters, columns.raters, columns.attributes, self.learner.classes)))
         if count > self._measured * STATE_GROWTH:
             self._measured, self.nbytes = count, self.measure()
@@ -145,7 +145,7 @@ class ServedModel:
     def check(self, instance: Instance, label: Label | None, field: str = "label") -> None:
         """Refuse a trial that could not be learned, before it is stored; `field` is that of the label."""
         attributes = instance.get("attributes")
-        safe = not self.learner.bounded and len(instance) == (attributes is not None)
+        safe = self.learner._bounded is None and len(instance) == (attributes is not None)
         if safe and (not attributes or -LARGE < min(attributes.values()) <= max(attributes.values()) < LARGE):
             return
         try:
@@ -181,7 +181,7 @@ class ServedModel:
             self.note_growth()
             if event.label is not None:
                 votes = (event.instance or {}).get("votes") or {}
-                if self.learner.open_answers is not None:
+                if self.learner._answers is not None:
                     votes = {voter: self.keyed(vote) for voter, vote in votes.items()}
                 self.account.add(votes, self.keyed(event.served), self.keyed(event.label), wrong=event.wrong)
         self.applied, self.crc = event.seq, event.crc
@@ -193,7 +193,7 @@ class ServedModel:
         if event.kind == WANTS:
             return bool(self.learner.wants_label(**given))
         if event.kind == ASKS:
-            self.learner.ask_by(given["tolerance"], given.get("costs"))
+            self.learner._ask_by(given["tolerance"], given.get("costs"))
             return None
         truth: dict[str, Any] = {"wrong" if event.wrong else "label": event.label}
         if event.weight != 1.0:
@@ -225,7 +225,7 @@ class ServedModel:
         slope = bounds.multiplicative(best, 1.0, alpha, noise=2.0) - first
         if not math.isfinite(first):
             return None
-        return first + (0 if self.learner.fixed else len(self.learner.known)), slope
+        return first + (0 if self.learner._fixed else len(self.learner._model.known)), slope
 
     # -- snapshots and recovery -----------------------------------------------------------------------
 
@@ -316,10 +316,10 @@ def _uses(learner: Learner, instance: Instance, label: Label) -> list[Callable[[
         lambda: learner.learn(**instance, wrong=label),
         lambda: learner.learn(**instance, label=None),
         lambda: learner.learn(**instance, label=label, weight=0.5),
-        lambda: learner.learn_rows(*rows),
+        lambda: learner._learn_rows(*rows),
         lambda: learner.wants_label(**instance),
-        lambda: learner.inquiry(votes).next(),
-        lambda: learner.panels_to_compare(None)(),
+        lambda: learner._inquiry(votes).next(),
+        lambda: learner._panels_to_compare(None)(),
         lambda: learner.weights.arrays,
         lambda: Learner.from_state(*learner.state()).learn(**instance, label=label),
     ]
@@ -327,16 +327,16 @@ def _uses(learner: Learner, instance: Instance, label: Label) -> list[Callable[[
 
 def options_of(learner: Learner, kind: str | None) -> ModelOptions:
     """Return the options with which a model continues a learner; 422 if it cannot."""
-    columns = learner.model.columns
+    columns = learner._current_model.columns
     blocks = {"attributes": columns.attributes, "votes": columns.voters, "scores": columns.raters}
     found = [name for name, names in blocks.items() if names]
     options = {
         "learner": str(learner.learner),
         "kind": kind or (found[0] if len(found) == 1 else "mixed"),
         "labels": "integer" if learner.classes and all(type(name) is int for name in learner.classes) else "text",
-        "classes": list(learner.classes) if learner.fixed else None,
-        "candidates": learner.takes_candidates,
-        "answers": "closed" if learner.open_answers is None else "open",
+        "classes": list(learner.classes) if learner._fixed else None,
+        "candidates": learner._takes_candidates,
+        "answers": "closed" if learner._answers is None else "open",
         "key": learner.key,
         **{name: learner.options[name] for name in ("thresholds", "tie", "update_on_tie")},
     }
@@ -518,7 +518,7 @@ def is_fragile(learner: str, kind: str, thresholds: bool) -> bool:
 
 def _overflows(learner: str, block: str, thresholds: bool) -> bool:
     probe = Learner(learner, thresholds=thresholds)
-    for number in () if probe.bounded else STEEP:
+    for number in () if probe._bounded is not None else STEEP:
         for label in "aba":
             instance: Instance = {block: {"0": number if block == "attributes" else {label: number}}}
             try:

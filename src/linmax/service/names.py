@@ -38,10 +38,10 @@ class KnownNames:
     """The names of one model's stored trials, by kind; those of predictions count when their labels come."""
 
     def __init__(self, learner: Learner) -> None:
-        columns = learner.model.columns
+        columns = learner._current_model.columns
         kinds = (columns.attributes, columns.voters, columns.raters, learner.classes)
         self.kinds: list[set[Label]] = [set(names) for names in kinds]
-        self._is_open = learner.open_answers is not None
+        self._is_open = learner._answers is not None
         self.bytes = sum(_bytes(names) for names in self.kinds)
 
     def __len__(self) -> int:

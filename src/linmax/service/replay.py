@@ -95,8 +95,8 @@ def _learn_rows(model: ServedModel, events: list[Event], written: int, note: Not
         return False
     if any(e.label is None or e.wrong or e.weight != 1.0 or e.kind not in (LEARN, LABEL) for e in events):
         return False
-    places: Any = learner.model.columns.attributes  # a mapping to columns
-    classes = {name: number for number, name in enumerate(learner.known)}
+    places: Any = learner._current_model.columns.attributes  # a mapping to columns
+    classes = {name: number for number, name in enumerate(learner._model.known)}
     instances = [event.instance.get("attributes", {}) for event in events if event.instance is not None]
     ends = np.cumsum([0, *map(len, instances)])
     try:
@@ -105,11 +105,11 @@ def _learn_rows(model: ServedModel, events: list[Event], written: int, note: Not
     except KeyError:
         return False
     values = np.fromiter(chain.from_iterable(map(dict.values, instances)), float, ends[-1])
-    if not values.size or np.abs(values).max() > (1.0 if learner.bounded else LARGE_VALUE):
+    if not values.size or np.abs(values).max() > (1.0 if learner._bounded is not None else LARGE_VALUE):
         return False
     before = model.learner_state()
     try:
-        predicted = learner.learn_rows(ends, columns, values, labels)
+        predicted = learner._learn_rows(ends, columns, values, labels)
     except UNFIT:
         model.learner = Learner.from_state(*before)
         return False

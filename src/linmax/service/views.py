@@ -96,7 +96,7 @@ def _inquiry(model: ServedModel, body: schemas.AskBody) -> Inquiry:
     given = {name: instance[name] for name in ("attributes", "candidates") if name in instance}
     options = {name: getattr(body, name) for name in ("costs", "tolerance", "explore", "voters")}
     try:
-        return model.learner.inquiry(body.votes, **options, **given)
+        return model.learner._inquiry(body.votes, **options, **given)
     except UNFIT as error:
         field = next((name for name in options if str(error).startswith(name)), "votes")
         raise Refusal(422, str(error), field=field) from None
@@ -105,7 +105,7 @@ def _inquiry(model: ServedModel, body: schemas.AskBody) -> Inquiry:
 async def panel(call: Call[schemas.PanelBody]) -> schemas.PanelView:
     """Return how few voters are enough."""
     try:
-        found = await asyncio.to_thread(call.model.learner.panels_to_compare(call.body.costs))
+        found = await asyncio.to_thread(call.model.learner._panels_to_compare(call.body.costs))
     except UNFIT as error:
         field = "costs" if str(error).startswith("costs") else None
         raise Refusal(422 if field else 409, str(error), field=field) from None

@@ -67,7 +67,7 @@ class WeightsCache:
     async def largest(self, learner: Learner, applied: int, most: int) -> WeightsView:
         """Return the largest weights of each kind; ValueError if a learner has none to show."""
         async with self._turn:
-            arrays, columns = await self._current(learner, applied), learner.model.columns
+            arrays, columns = await self._current(learner, applied), learner._current_model.columns
             if most not in self._views:
                 began, names = time.monotonic(), (columns.voters, columns.raters, columns.attributes)
                 view = await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
@@ -83,7 +83,7 @@ class WeightsCache:
             arrays = await self.arrays(learner, applied)
         except ValueError:
             return WeightsView()
-        columns, classes = learner.model.columns, list(learner.classes)
+        columns, classes = learner._current_model.columns, list(learner.classes)
         names = (instance.get(block, ()) for block in ("votes", "scores", "attributes"))
         voters, raters, attributes = (
             dict(_places(known, wanted, len(values)))

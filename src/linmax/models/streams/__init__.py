@@ -172,22 +172,22 @@ def stream(
     whole("rows", rows, 1)
     for name, value in [("strict", strict), ("grow", grow), ("prefetch", prefetch)]:
         boolean(name, value)
-    vocabulary = model.vocabulary if model is not None else Vocabulary(hash_bits)
-    classes = model.labels if model is not None else Classes()
+    vocabulary = model._vocabulary if model is not None else Vocabulary(hash_bits)
+    classes = model._labels if model is not None else Classes()
     reading = {
         "label": label, "weight": weight, "ignore": ignore, "categorical": categorical, "text": text,
         "delimiter": delimiter, "header": header, "ngrams": ngrams, "pairs": pairs,
     }  # fmt: skip
-    read = _reading(reading, {} if model is None else model.reading)
+    read = _reading(reading, {} if model is None else model._reading)
     pairing = Pairing(read["pairs"], vocabulary, grow) if read["pairs"] else None
     options = ReadOptions(
         **read,
         id=id,
-        known=None if model is None or not model.schema else dict(model.schema),
+        known=None if model is None or not model._schema else dict(model._schema),
         unlabelled=not grow,
         classes=frozenset() if model is None else frozenset(model.classes),
-        learned_keys=None if model is None else model.reading.get("keys"),
-        prefer=None if model is None else model.reading.get("format"),
+        learned_keys=None if model is None else model._reading.get("keys"),
+        prefer=None if model is None else model._reading.get("format"),
         grows=grow,
         strict=strict,
         rows=rows if not read["pairs"] else min(rows, PAIRED_BATCH_ROWS),

@@ -19,7 +19,7 @@ import numpy as np
 from linmax.core.contract import Trials
 from linmax.data.arrays import Layout, no_trials, without
 from linmax.data.scaling import SCALINGS, Scaling
-from linmax.engine.engine import HEAVIEST, Engine, Settings
+from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner, read_back, written
 from linmax.io.batch import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
@@ -88,33 +88,27 @@ class StreamModel:
         one_of("tie", tie, ("smallest", "largest"))
         self.thresholds = boolean("thresholds", thresholds)
         self._settings = Settings(tie == "largest", boolean("update_on_tie", update_on_tie), discover=True)
-        self.vocabulary = Vocabulary(hash_bits)
-        self.labels = Classes()
+        self._vocabulary = Vocabulary(hash_bits)
+        self._labels = Classes()
         self.memory: int | None = None
         if memory is not None:
             self.limit(memory)
         one_of("scale", scale, SCALINGS)
         if scale == "auto" and scales_attributes(self.learner):
             scale = "none"  # each of its members scales as it needs
-        self.scaling = Scaling(scale, constant=float(self.thresholds))
+        self._scaling = Scaling(scale, constant=float(self.thresholds))
         self._model: Model | None = None  # made at the first batch
-        self.dense_names: tuple[str, ...] = ()
-        self.schema: dict[str, str] = {}  # the kind of each column of a table
-        self.reading: dict[str, Any] = {}  # the format and the options with which its data were read
-        self.columns = 0  # of the vocabulary, as far as the engine has met it
+        self._dense_names: tuple[str, ...] = ()
+        self._schema: dict[str, str] = {}  # the kind of each column of a table
+        self._reading: dict[str, Any] = {}  # the format and the options with which its data were read
+        self._columns = 0  # of the vocabulary, as far as the engine has met it
         self._places = np.zeros(0, np.int32)  # of the labels among the model's classes, -1 for those not learned from
 
     # -- what it knows --------------------------------------------------------------------------------------------
 
     @property
-    def model(self) -> Model | None:
-        """The model under it, once there is one; for the rest of the library."""
+    def _current_model(self) -> Model | None:
         return self._model
-
-    @property
-    def engine(self) -> Engine | None:
-        """The engine, once there is one; for the rest of the library."""
-        return None if self._model is None else self._model.engine
 
     @property
     def options(self) -> dict[str, Any]:
@@ -124,7 +118,7 @@ class StreamModel:
             "thresholds": self.thresholds,
             "tie": "largest" if self._settings.largest else "smallest",
             "update_on_tie": self._settings.update_on_tie,
-            "hash_bits": self.vocabulary.bits,
+            "hash_bits": self._vocabulary.bits,
         }
 
     @property
@@ -135,12 +129,7 @@ class StreamModel:
     @property
     def crowded(self) -> bool:
         """True if the budget is used up, so that new attributes share columns."""
-        return self.vocabulary.full
-
-    @property
-    def heaviest(self) -> float:
-        """The weight beyond which rows count no more."""
-        return HEAVIEST
+        return self._vocabulary.full
 
     @property
     def trials(self) -> int:
@@ -165,13 +154,13 @@ class StreamModel:
     @property
     def features(self) -> int:
         """Number of attributes, without the constant."""
-        return len(self.dense_names) + self.columns
+        return len(self._dense_names) + self._columns
 
     @property
     def attributes(self) -> list[str]:
         """Names of the rows of `weights`."""
-        names = ["constant"] if self.scaling.prepends else []
-        return [*names, *self.dense_names, *(self.vocabulary[i] for i in range(self.columns))]
+        names = ["constant"] if self._scaling.prepends else []
+        return [*names, *self._dense_names, *(self._vocabulary[i] for i in range(self._columns))]
 
     @property
     def weights(self) -> Weights:
@@ -208,14 +197,14 @@ class StreamModel:
     def limit(self, memory: int | str) -> None:
         """Keep names and weights within a budget from now on; what there is already stays."""
         budget = bytes_given(memory)
-        if self.vocabulary.bits is not None:
+        if self._vocabulary.bits is not None:
             raise ValueError(
-                f"memory={memory} and hash_bits={self.vocabulary.bits} both say how many columns; give one"
+                f"memory={memory} and hash_bits={self._vocabulary.bits} both say how many columns; give one"
             )
         refuse_small(budget, self.learner)
         self.memory = budget
-        self.vocabulary.room = partial(room_for, budget, self.learner)
-        self.vocabulary.fit_classes(len(self.labels))
+        self._vocabulary.room = partial(room_for, budget, self.learner)
+        self._vocabulary.fit_classes(len(self._labels))
 
     # -- learning -------------------------------------------------------------------------------------------------
 
@@ -225,27 +214,27 @@ class StreamModel:
         Rows without a label, or of weight 0, are predicted only; other weights scale the step.
         """
         weights = weights_of(batch)
-        codes = self.play(self.scaled(batch), batch.codes, weights)
-        return np.array([*self.labels.names, None], dtype=object)[codes]
+        codes = self._play(self._scaled(batch), batch.codes, weights)
+        return np.array([*self._labels.names, None], dtype=object)[codes]
 
     def predict(self, batch: Batch) -> np.ndarray:
         """The class of each row by name; nothing is learned."""
-        return np.array([*self.labels.names, None], dtype=object)[self.judge(self.scaled(batch, False))]
+        return np.array([*self._labels.names, None], dtype=object)[self._judge(self._scaled(batch, False))]
 
     def scores(self, batch: Batch) -> np.ndarray:
         """The scores of each row for each of `classes`, up to one positive factor."""
-        return self._scores(self.scaled(batch, False))
+        return self._scores(self._scaled(batch, False))
 
     def predict_proba(self, batch: Batch) -> np.ndarray:
         """The probability of each of `classes` for each row (see `linmax.models.calibration`); nothing is learned."""
         table = self.scores(batch)
         return self._model.probabilities(table) if self._model is not None and table.size else table
 
-    def answers(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    def _answers(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """The number of the class predicted for each row, and the probabilities by the numbers of all classes."""
-        instances = self.scaled(batch, False)
+        instances = self._scaled(batch, False)
         if self._model is None or not self.classes:
-            return self.judge(instances), np.zeros((len(batch), 0))
+            return self._judge(instances), np.zeros((len(batch), 0))
         predicted, table = self._judged(self._model.engine, instances)
         met = np.flatnonzero(self._places >= 0)
         given = self._model.probabilities(table[:, : len(self.classes)])
@@ -253,34 +242,34 @@ class StreamModel:
         probabilities[:, met] = given[:, self._places[met]]
         return self._codes(predicted), probabilities
 
-    def scaled(self, batch: Batch, learn: bool = True) -> Trials:
+    def _scaled(self, batch: Batch, learn: bool = True) -> Trials:
         """A batch as the engine takes it; with ``learn`` the scaling learns from it, and room is made."""
         self._adopt(batch)
-        if self.dense_names != batch.dense_names:
+        if self._dense_names != batch.dense_names:
             if self._model is not None:
                 raise ValueError(
                     f"the columns of numbers are {_short(batch.dense_names)}, but those learned from were "
-                    f"{_short(self.dense_names)}; give data of that kind"
+                    f"{_short(self._dense_names)}; give data of that kind"
                 )
-            self.dense_names = batch.dense_names
-        if learn and not self.schema and "kinds" in batch.settled:
-            self.schema = dict(zip(batch.settled["header"], batch.settled["kinds"], strict=True))
-        if learn and not self.reading:
-            self.reading = dict(batch.settled.get("reading", {}))
+            self._dense_names = batch.dense_names
+        if learn and not self._schema and "kinds" in batch.settled:
+            self._schema = dict(zip(batch.settled["header"], batch.settled["kinds"], strict=True))
+        if learn and not self._reading:
+            self._reading = dict(batch.settled.get("reading", {}))
         indptr, columns = batch.indptr, batch.columns
-        if not columns and not self.columns and self.dense_names:
+        if not columns and not self._columns and self._dense_names:
             indptr = np.zeros(0, np.int64)
-        if learn and not self.scaling.trials and self._bounded() is not None:
-            self.scaling.keep_within()
-        dense, indptr, indices, values, constant = self.scaling.scale(
+        if learn and not self._scaling.trials and self._bounded() is not None:
+            self._scaling.keep_within()
+        dense, indptr, indices, values, constant = self._scaling.scale(
             batch.dense, indptr, batch.indices, batch.values, float(self.thresholds), columns, learn
         )
-        if self.scaling.kind == "none" and dense.size and np.isnan(dense).any():
+        if self._scaling.kind == "none" and dense.size and np.isnan(dense).any():
             dense = np.nan_to_num(dense)
         if learn:
-            self.columns = columns
-            extra = int(self.scaling.prepends)
-            wide = len(self.dense_names)
+            self._columns = columns
+            extra = int(self._scaling.prepends)
+            wide = len(self._dense_names)
             sparse = columns + extra * (not wide) if indptr.size else 0
             self._grow(Layout(0, 0, wide + extra * bool(wide), sparse, constant))
         made = no_trials(len(batch))
@@ -290,19 +279,19 @@ class StreamModel:
 
     def _adopt(self, batch: Batch) -> None:
         """Number names and classes as the first stream does; later ones must do the same."""
-        if batch.vocabulary is self.vocabulary and batch.labelled is self.labels:
+        if batch.vocabulary is self._vocabulary and batch.labelled is self._labels:
             return
-        if self.engine is not None:
+        if self._model is not None:
             raise ValueError(
                 "this batch numbers its names differently from the model; read it by stream(..., model=model)"
             )
         if self.memory is not None:
             raise ValueError("a model with memory= numbers names itself; read the batch by stream(..., model=model)")
-        if batch.vocabulary.bits != self.vocabulary.bits:
+        if batch.vocabulary.bits != self._vocabulary.bits:
             raise ValueError(
-                f"the stream has hash_bits={batch.vocabulary.bits}, the model {self.vocabulary.bits}; make them equal"
+                f"the stream has hash_bits={batch.vocabulary.bits}, the model {self._vocabulary.bits}; make them equal"
             )
-        self.vocabulary, self.labels = batch.vocabulary, batch.labelled
+        self._vocabulary, self._labels = batch.vocabulary, batch.labelled
 
     def _bounded(self) -> Any:
         """A rule that needs attributes in [-1, 1], if there is one."""
@@ -326,14 +315,14 @@ class StreamModel:
     def _numbers(self, codes: np.ndarray) -> np.ndarray:
         """Labels as classes of the model, which gets those that it has not met."""
         assert self._model is not None
-        if len(self._places) < len(self.labels):
-            more = np.full(len(self.labels) - len(self._places), NO_CLASS, np.int32)
+        if len(self._places) < len(self._labels):
+            more = np.full(len(self._labels) - len(self._places), NO_CLASS, np.int32)
             self._places = np.concatenate([self._places, more])
         numbers = self._places[codes]
         if (numbers < 0).any():
             new = list(dict.fromkeys(codes[numbers < 0].tolist()))
             self._places[new] = len(self._model.classes) + np.arange(len(new))
-            self._model.grow(self._model.layout, [self.labels.names[code] for code in new])
+            self._model.grow(self._model.layout, [self._labels.names[code] for code in new])
             numbers = self._places[codes]
         return numbers
 
@@ -344,14 +333,14 @@ class StreamModel:
         codes[self._places[met]] = met
         return codes[numbers]
 
-    def play(
+    def _play(
         self, instances: Trials, codes: np.ndarray, weights: np.ndarray | None = None, first_pass: bool = True
     ) -> np.ndarray:
         """Predict scaled rows, and learn those with a weight (all, if none are given); returns the labels predicted."""
         if not len(codes):
             return np.zeros(0, np.int32)
         if self._model is None or (weights is not None and not weights.any()):
-            return self.judge(instances)
+            return self._judge(instances)
         labels = np.full(len(codes), -1, np.int32)
         learned = slice(None) if weights is None else weights > 0.0
         labels[learned] = self._numbers(codes[learned])
@@ -361,7 +350,7 @@ class StreamModel:
         played = self._model.play(trials, first_pass=first_pass)
         return self._codes(played.predictions)
 
-    def judge(self, instances: Trials) -> np.ndarray:
+    def _judge(self, instances: Trials) -> np.ndarray:
         """The labels predicted for scaled rows."""
         if self._model is None or not self.classes:
             return np.full(len(instances.votes), NO_CLASS, np.int32)
@@ -389,18 +378,18 @@ class StreamModel:
         header, state = (None, {}) if self._model is None else self._model.state()
         description = self.options | {
             "learner": written(self.learner),
-            "scaling": self.scaling.description,
-            "labels": self.labels.names,
-            "dense_names": list(self.dense_names),
-            "schema": list(self.schema.items()),
-            "reading": self.reading,
-            "columns": self.columns,
+            "scaling": self._scaling.description,
+            "labels": self._labels.names,
+            "dense_names": list(self._dense_names),
+            "schema": list(self._schema.items()),
+            "reading": self._reading,
+            "columns": self._columns,
             "model": header,
         }
         if self.memory is not None:
             description["memory"] = self.memory
-        arrays = {f"names.{name}": array for name, array in self.vocabulary.arrays(self.columns).items()}
-        arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays.items()}
+        arrays = {f"names.{name}": array for name, array in self._vocabulary.arrays(self._columns).items()}
+        arrays |= {f"scaling.{name}": array for name, array in self._scaling.arrays.items()}
         return description, arrays | {f"model.{name}": array for name, array in state.items()}
 
     @classmethod
@@ -427,18 +416,20 @@ class StreamModel:
                 update_on_tie=description["update_on_tie"],
                 hash_bits=bits,
             )
-            self.vocabulary = Vocabulary.from_arrays(parts.pop("names", {}), bits) if vocabulary is None else vocabulary
-            self.labels = Classes(description["labels"])
-            self.scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
-            self.dense_names, self.columns = tuple(description["dense_names"]), int(description["columns"])
-            self.schema = {str(name): str(kind) for name, kind in description["schema"]}
-            self.reading = dict(description.get("reading", {}))
+            self._vocabulary = (
+                Vocabulary.from_arrays(parts.pop("names", {}), bits) if vocabulary is None else vocabulary
+            )
+            self._labels = Classes(description["labels"])
+            self._scaling = Scaling.from_state(description["scaling"], parts.get("scaling", {}))
+            self._dense_names, self._columns = tuple(description["dense_names"]), int(description["columns"])
+            self._schema = {str(name): str(kind) for name, kind in description["schema"]}
+            self._reading = dict(description.get("reading", {}))
             if description.get("memory") is not None:
                 self.limit(int(description["memory"]))
-            self._places = np.full(len(self.labels), NO_CLASS, np.int32)
+            self._places = np.full(len(self._labels), NO_CLASS, np.int32)
             if description["model"] is not None:
                 self._model = Model.from_state(description["model"], parts["model"], copied)
-                place = {name: code for code, name in enumerate(self.labels.names)}
+                place = {name: code for code, name in enumerate(self._labels.names)}
                 self._places[[place[name] for name in self._model.classes]] = np.arange(len(self._model.classes))
         except (KeyError, IndexError, TypeError) as error:
             raise ValueError(f"the model is damaged: {error!r}") from None

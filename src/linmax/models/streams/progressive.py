@@ -104,7 +104,7 @@ class Progressive:
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # rows of each class so far
 
     def __post_init__(self) -> None:
-        self.counted = Evaluation(self.model.labels.names)
+        self.counted = Evaluation(self.model._labels.names)
 
     @property
     def counts(self) -> PassCounts:
@@ -122,8 +122,8 @@ class Progressive:
             self.labels = counts
         if held is not None:
             weights = np.where(held, 0.0, 1.0 if weights is None else weights)
-        instances = self.model.scaled(batch)
-        predicted = self.model.play(instances, batch.codes, weights, first_pass=len(self.passes) == 1)
+        instances = self.model._scaled(batch)
+        predicted = self.model._play(instances, batch.codes, weights, first_pass=len(self.passes) == 1)
         self._count(batch, predicted, held)
         self.position, self.settled = batch.position, batch.settled
         return predicted
@@ -172,7 +172,7 @@ class Progressive:
         places = np.flatnonzero(labelled & (batch.importance > 0.0))
         mistakes = counts.mistakes + np.cumsum(wrong[places])
         if first and len(places):
-            self.counted.names = self.model.labels.names
+            self.counted.names = self.model._labels.names
             self.counted.add(batch.codes[places], predicted[places])
             self._milestones(batch, predicted, places, mistakes)
             self._curve(mistakes)
@@ -182,7 +182,7 @@ class Progressive:
     def _milestones(self, batch: Batch, predicted: np.ndarray, places: np.ndarray, mistakes: np.ndarray) -> None:
         """Say when the trials have doubled."""
         begin = self.counts.trials
-        names = self.model.labels.names
+        names = self.model._labels.names
         target = max(1, 2 * self.last[0])
         while target <= begin + len(places):
             at = target - begin - 1
@@ -210,9 +210,10 @@ class Progressive:
     @property
     def metrics(self) -> Evaluation:
         """Figures of the first pass; those of probabilities are of recent trials, predicted before their labels."""
-        found = Evaluation(self.model.labels.names)
+        found = Evaluation(self.model._labels.names)
         found.join(self.counted)
-        foreseen = None if self.model.model is None else self.model.model.foreseen
+        model = self.model._current_model
+        foreseen = None if model is None else model.foreseen
         if foreseen is not None:
             probabilities, labels = foreseen
             found.rate(labels, probabilities)
@@ -262,7 +263,7 @@ class Progressive:
                 int(description["rows"]),
                 (int(description["last"][0]), int(description["last"][1])),
             )
-            made.counted = Evaluation.from_state(made.model.labels.names, description["counted"])
+            made.counted = Evaluation.from_state(made.model._labels.names, description["counted"])
             made.labels = np.array(description["labels"], np.int64)
             if "best" in description:
                 number, mistakes, kept = description["best"]
