@@ -268,7 +268,7 @@ def test_more_coordinates_than_are_factorised_at_every_trial() -> None:
     votes = np.where(random.random(votes.shape) < 0.9, -1, votes)
     trace = run("votes", linmax.instances(votes=votes, abstain=-1, classes=range(K)), labels)
     pool = trace.model.engine.top.running
-    assert pool.counts[mixture.AGE] == 800
+    assert 700 < pool.counts[mixture.AGE] < 800  # since the last voter joined
     assert pool.weights.shape[1] > 2 * 64
     assert all(np.isfinite(array).all() for array in pool.arrays.values())
     counts = np.stack([(votes == c).sum(axis=1) for c in range(K)], axis=1)

@@ -1,6 +1,6 @@
 """Sub-experts that never voted change nothing, and one that appears later is as one that was silent until then.
 
-Mesterharm (2001), section 6.1, for every rule and technique; the pools have tests of their own.
+Mesterharm (2001), section 6.1, for every kind of rule, technique, learner and pool.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from linmax.theory import LinearThreshold
 
 pytestmark = [pytest.mark.small, pytest.mark.skipif(not JIT, reason="needs many trials")]
 
-TRIALS, SILENT, LATE = 300, 200, 3
+TRIALS, SILENT, LATE = 300, 1000, 3
 LEARNERS = [
     "perceptron",
     "winnow(1.2)",
@@ -40,7 +40,14 @@ LEARNERS = [
     "combine(winnow(1.1), balanced-winnow(1.1), perceptron, how=weighted)",
     "stack(winnow(1.1), balanced-winnow(1.1), perceptron)",
     "VR-combine",
+    "softmax(0.1)",
+    "robust-softmax(0.1)",
+    "recent-label",
+    "stack(winnow(1.1), perceptron, softmax(0.1))",
+    "votes",
+    "auto",
 ]
+POOLS = ["softmax(0.1)", "robust-softmax(0.1)", "votes", "auto"]
 
 
 def problem(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -67,6 +74,27 @@ def test_a_late_voter_is_one_that_was_silent(text: str) -> None:
     first = run(text, instances(votes=votes[:begin, :-LATE], classes=range(4)), labels[:begin])
     second = first.model.run(instances(votes=votes[begin:], classes=range(4)), labels[begin:], grow=True)
     assert [*first.predictions, *second.predictions] == whole.predictions.tolist()
+
+
+@pytest.mark.parametrize("text", POOLS)
+def test_a_crowd_that_appears_one_by_one(text: str) -> None:
+    """Voters appear throughout, enough of them to change how a pool computes: no cut of the trials matters."""
+    data = majority_problem(n=150, r=5, k=4, trials=TRIALS, noise=0.1, seed=2)
+    votes = np.where(np.arange(150)[None, :] * 2 > np.arange(TRIALS)[:, None] + 10, -1, data.votes)
+    several = instances(votes=votes, classes=range(4), abstain=-1)
+    whole = run(text, several, data.labels)
+    silent = np.full((TRIALS, SILENT), -1)
+    crowd = run(text, instances(votes=np.hstack([votes, silent]), classes=range(4), abstain=-1), data.labels)
+    model = run(text, several[:0], []).model
+    parts = [model.run(several[t : t + 37], data.labels[t : t + 37]) for t in range(0, TRIALS, 37)]
+    joined = instances(votes=votes[:, :20], classes=range(4), abstain=-1)
+    first = run(text, joined[:20], data.labels[:20])
+    second = first.model.run(several[20:], data.labels[20:], grow=True)
+    for predictions in (crowd.predictions, np.concatenate([part.predictions for part in parts])):
+        assert predictions.tolist() == whole.predictions.tolist()
+    assert [*first.predictions, *second.predictions] == whole.predictions.tolist()
+    assert model.predict(several).tolist() == whole.model.predict(several).tolist()
+    np.testing.assert_array_equal(model.weights.arrays.voters, whole.model.weights.arrays.voters)
 
 
 @pytest.mark.parametrize("text", ["winnow(1.2, thickness=0.02)", "balanced-winnow(1.2, thickness=0.02)"])

@@ -99,7 +99,7 @@ def move(engine: Engine, layout: Layout, stride: int, rows: int, which: Sequence
         backlog=moved(state.backlog, 0.0, which) if engine.averages else state.backlog,
     )
     for node in engine.top.walk():
-        node.move(lambda array: moved(array) if array.ndim > 1 else moved(array[None])[0])
+        node.move(lambda array: moved(array) if array.ndim > 1 else moved(array[None])[0], old, layout)
     state.shape[[EXPERTS, STRIDE]] = experts, stride
 
 

@@ -5,8 +5,8 @@ With both, the votes of the members of the first are further raters, and the sec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +61,10 @@ class RunningAuto(Running):
             new = self.attributes is not None and not (self.columns < 0).any()
             self.columns = np.concatenate([self.columns, raters, -1 - np.arange(slots() if new else 0)])
             self.votes = self.votes or RunningVotes(self.open)
+
+    def stage(self, layout: Layout, k: int, size: int) -> Hashable:
+        raters = layout.raters + (slots() if layout.dense or layout.sparse else 0)
+        return None if self.votes is None else self.votes.stage(replace(layout, raters=raters), k, size)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

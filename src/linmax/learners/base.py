@@ -11,7 +11,7 @@ common base taken once. Weights are mixed with shares mu_i that add up to 1, as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -437,6 +437,13 @@ class Running(LearnerState):
 
     def meet(self, layout: Layout) -> None:
         """Prepare for instances of this layout; later ones have at least its columns."""
+
+    def stage(self, layout: Layout, k: int, size: int) -> Hashable:
+        """Return how it computes for a layout and k classes, over ``size`` coordinates, where that depends on voters.
+
+        A voter that never votes changes nothing as long as this stays the same.
+        """
+        return None
 
     def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Predict and learn trials: the classes predicted, and the scores of all classes."""

@@ -27,7 +27,7 @@ counts, which add up too. So merging a second and a third model one after the ot
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -36,6 +36,7 @@ from numba import boolean, float64, int64, types
 
 from linmax.core.contract import EXPERTS, STRIDE, Indices, Labels, Matrix, Trials, TrialsT, Vector
 from linmax.core.linear_max import longest_row, top_two
+from linmax.data.arrays import Layout
 from linmax.jit.blocks import add_times
 from linmax.jit.compiling import kernel
 from linmax.learners.base import Description, Field, Running, struct_of
@@ -395,6 +396,11 @@ def walk_diagonal(
             weights[place] += sure * (right - mean) / curvature[place]
 
 
+def stage_of(size: int) -> tuple[bool, bool]:
+    """Return whether the curvature over this many coordinates is a full matrix, and updated at every trial."""
+    return size <= FULL, size <= KEEN
+
+
 def most_ratings(trials: Trials, k: int) -> int:
     """Most ratings that one of these trials can have."""
     attributes = 1 + trials.dense.shape[1] + longest_row(trials.indptr)
@@ -457,6 +463,9 @@ class RunningSoftmax(Running):
         used = {"start": count + 1, "trial": count, "rating": int(self.starts[count])}
         stored = {name: getattr(self, name)[: used[str(field.axes[0])]] for name, field in STORED.items()}
         return super().arrays | stored
+
+    def stage(self, layout: Layout, k: int, size: int) -> Hashable:
+        return stage_of(size)
 
     def hypothesis(self) -> np.ndarray:
         return self.weights.copy()

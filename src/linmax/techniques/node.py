@@ -20,7 +20,7 @@ import numpy as np
 
 from linmax.core import averages
 from linmax.core.contract import GAUGE, RAW, SHIFT, UNTOUCHED, Rule, Trials
-from linmax.data.arrays import cut
+from linmax.data.arrays import Layout, cut
 from linmax.util.names import Handed
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ class Node:
     def know(self, classes: int) -> None:
         """This many classes are known from now on (see `Engine.know`)."""
 
-    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Put arrays over the coordinates into a new order with ``moved``, which permutes their last axis."""
+    def move(self, moved: Callable[[np.ndarray], np.ndarray], old: Layout, new: Layout) -> None:
+        """Put arrays over the coordinates of a layout into the order of another; ``moved`` permutes their last axis."""
 
     def appear(self, fresh: np.ndarray, k: int) -> None:
         """Initialise the new coordinates ``fresh``; there are k classes now (see `Engine.grow`)."""

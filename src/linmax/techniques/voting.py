@@ -45,6 +45,7 @@ from linmax.util.draws import drawn
 
 if TYPE_CHECKING:
     from linmax.core.contract import Trials
+    from linmax.data.arrays import Layout
     from linmax.engine.bench import Bench
     from linmax.engine.engine import Engine
 
@@ -544,7 +545,7 @@ class Voting(Node):
     def arrays(self) -> dict[str, np.ndarray]:
         return dict(self.ballot._asdict())
 
-    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+    def move(self, moved: Callable[[np.ndarray], np.ndarray], old: Layout, new: Layout) -> None:
         self.ballot = self.ballot._replace(saved=moved(self.ballot.saved), total=moved(self.ballot.total))
 
     def appear(self, fresh: np.ndarray, k: int) -> None:
@@ -639,7 +640,7 @@ class Sampling(Voting):
     def arrays(self) -> dict[str, np.ndarray]:
         return dict(self.sample._asdict())
 
-    def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
+    def move(self, moved: Callable[[np.ndarray], np.ndarray], old: Layout, new: Layout) -> None:
         self.sample = self.sample._replace(saved=moved(self.sample.saved))
 
     def appear(self, fresh: np.ndarray, k: int) -> None:

@@ -56,6 +56,7 @@ __all__ = [
     "MEMORIES",
     "NARROW",
     "NARROW_LOGITS",
+    "OFTEN",
     "OUTSET",
     "RIDGES",
     "SHARPNESS_KEPT",
@@ -145,6 +146,7 @@ def welcome(pool: Any) -> None:
             for m in range(LOGITS):
                 pool.sums[m, kind] += joined[kind] * newcomer(pool, m, kind)
             pool.counts[HEARD + kind] += joined[kind]
+            pool.counts[AGE] = 0  # factors of before do not have them
 
 
 @kernel()

@@ -27,7 +27,7 @@ With ``open`` answers every trial has its own candidates, so that nothing is cou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -36,12 +36,20 @@ from numba import boolean, int64
 
 from linmax.core.contract import EXPERTS, NO_LABEL, STRIDE, Indices, Labels, Matrix, Trials, TrialsT
 from linmax.core.linear_max import top_two
-from linmax.data.arrays import no_trials
+from linmax.data.arrays import Layout, no_trials
 from linmax.jit.blocks import SIDE
 from linmax.jit.compiling import kernel
 from linmax.jit.struct import act, entry
 from linmax.learners.base import Description, Field, Mixture, Running, grown, struct_of
-from linmax.learners.second_order import PlacedSoftmax, RunningSoftmax, mix_softmaxes, moved_to, to_shares, trust
+from linmax.learners.second_order import (
+    PlacedSoftmax,
+    RunningSoftmax,
+    mix_softmaxes,
+    moved_to,
+    stage_of,
+    to_shares,
+    trust,
+)
 from linmax.learners.votes.features import (
     COPIED,
     COUNT_FIELDS,
@@ -73,6 +81,7 @@ from linmax.learners.votes.logits import (
     MEMORIES,
     NARROW,
     NARROW_LOGITS,
+    OFTEN,
     OUTSET,
     RIDGES,
     SHARPNESS_KEPT,
@@ -503,6 +512,14 @@ class RunningVotes(Running):
                 dense=np.zeros((trials.size, 0)), indptr=none.indptr, indices=none.indices, values=none.values
             )
         return trials, own
+
+    def stage(self, layout: Layout, k: int, size: int) -> Hashable:
+        k, jurors = max(k, self.scores.size), layout.voters + layout.raters
+        counted = not self.open and counted_jurors(jurors, k) == jurors
+        blocks = blocks_of(layout.voters, layout.raters, k if layout.constant else 0, counted)
+        evidence = counted and has_matrices(blocks.narrow + 1 + jurors)
+        rests = [(n - 1) // OFTEN for n in (blocks.narrow, blocks.size)] if has_matrices(blocks.size) else []
+        return counted, evidence, *rests, jurors <= MOST_PAIRED, stage_of(blocks.narrow - VOTERS)
 
     def play(self, shape: np.ndarray, trials: Trials, k: int) -> tuple[np.ndarray, np.ndarray]:
         trials = trials._replace(scores=scaled_logarithms(trials.scores)) if trials.scores.size else trials
