@@ -104,7 +104,7 @@ class Server:
 
 def exchange(connection, method, path, body=None, **headers):
     """Status and decoded body of one request."""
-    content = None if body is None else json.dumps(body)
+    content = body if body is None or isinstance(body, str) else json.dumps(body)
     sent = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, content, sent)
     answer = connection.getresponse()

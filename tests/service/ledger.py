@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import json
 import random
 import threading
 import time
@@ -14,6 +15,7 @@ from harness import PATIENCE, exchange, read_log, replayed
 from linmax.util import files
 
 MODEL = "/v1/models/m"
+MOST_IMPORTED = 20  # trials in one import
 
 
 class Ledger:
@@ -70,32 +72,54 @@ class Ledger:
             if open_ids and chance.random() < 0.4:
                 id = chance.choice(open_ids)
                 return "label", id, {"id": id, "label": self.sent[id][1]}
-            id = f"{len(self.sent):06d}-{chance.randrange(10**6)}"
-            instance = {f"f{chance.randrange(40)}": round(chance.uniform(-1, 1), 3) for _ in range(5)}
-            label = "pos" if sum(instance.values()) > 0 else "neg"
-            self.sent[id] = (instance, label)
+            if chance.random() < 0.02:
+                return "import", None, [self._trial(chance) for _ in range(chance.randrange(1, MOST_IMPORTED))]
+            _, id, body = trial = self._trial(chance)
         if chance.random() < 0.5:
-            return "predict", id, {"id": id, "attributes": instance}
+            return "predict", id, {"id": id, "attributes": body["attributes"]}
+        return trial
+
+    def _trial(self, chance):
+        id = f"{len(self.sent):06d}-{chance.randrange(10**6)}"
+        instance = {f"f{chance.randrange(40)}": round(chance.uniform(-1, 1), 3) for _ in range(5)}
+        label = "pos" if sum(instance.values()) > 0 else "neg"
+        self.sent[id] = (instance, label)
         return "learn", id, {"id": id, "attributes": instance, "label": label}
 
     def _import(self, connection, request):
-        _, id, body = request
-        row = {"kind": "learn", "id": id, "instance": {"attributes": body["attributes"]}, "label": body["label"]}
+        """Import some trials, then learn each of them as well: the answers are those of a repeated request."""
+        trials = request[2]
+        rows = [
+            {"kind": "learn", "id": id, "instance": {"attributes": body["attributes"]}, "label": body["label"]}
+            for _, id, body in trials
+        ]
         try:
-            status, answer = exchange(connection, "POST", "/v1/import?model=m", row)
+            status, answer = exchange(connection, "POST", "/v1/import?model=m", "\n".join(map(json.dumps, rows)))
         except (OSError, http.client.HTTPException):
             with self.lock:
                 self.doubtful.append(request)
             raise
-        assert status == 503 or (status == 200 and answer["stored"] + answer["repeated"] == 1), (status, answer)
-        if status == 200:
+        is_stored = status == 200 and answer["stored"] + answer["repeated"] == len(rows)
+        assert status == 503 or is_stored, (status, answer)
+        if status == 503:
             with self.lock:
-                self.imported.add(id)
+                self.doubtful.append(request)
+            return
+        with self.lock:
+            self.imported.update(id for _, id, _ in trials)
+        for place, trial in enumerate(trials):
+            try:
+                self._request(connection, trial)
+            except (OSError, http.client.HTTPException):
+                with self.lock:
+                    self.doubtful += trials[place + 1 :]
+                raise
 
     def _request(self, connection, request):
         verb, id, body = request
-        if verb == "learn" and id.endswith("7"):  # the same trial comes by an import before
+        if verb == "import":
             self._import(connection, request)
+            return
         try:
             status, answer = exchange(connection, "POST", f"{MODEL}/{verb}", body)
         except (OSError, http.client.HTTPException):
