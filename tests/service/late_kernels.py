@@ -51,6 +51,11 @@ def main():
         learner.learn(**instance, label=chance.choice(known))
         if trial % 100 == 50:
             ask_everything(learner, instance)
+    many = {f"n{i}": 0.5 if options.kind == "attributes" else "w" for i in range(3000)}
+    wide = {"votes": many} if options.kind == "mixed" else {options.kind: many}
+    for _ in range(2):
+        learner.predict(**wide)
+        learner.learn(**wide, label="x")
     print(compiled)
 
 

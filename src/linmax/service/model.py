@@ -50,6 +50,7 @@ STEEP = (1.0, 30.0, 1e3, 1e6)  # numbers that a rule with a steep link cannot ta
 EMPTY_INSTANCE: Instance = {"attributes": {}}  # an empty instance is still an instance
 UNFIT = (ValueError, TypeError, ArithmeticError)  # what a learner raises about an instance
 WARM_UP_TRIALS, VIEWS_AT = 400, 20
+MANY_NAMES = 1200  # beyond which learners change from matrices to diagonals
 CURVE_POINTS = 2048  # the most points that a curve stores
 Point = tuple[int, int, int | None, int | None]
 # The options on which a state depends.
@@ -281,6 +282,19 @@ def warm_up(options: ModelOptions) -> None:
                 for use in _uses(learner, instance, label):
                     with contextlib.suppress(*UNFIT):  # what this learner does not have
                         use()
+        wide = _widened(instance, labels)
+        for _ in range(2):
+            learner.predict(**wide)
+            learner.learn(**wide, label=label)
+
+
+def _widened(instance: Instance, labels: list[Any]) -> Instance:
+    """Return the instance with many new names."""
+    rows = {"attributes": 0.5, "votes": labels[0], "scores": dict.fromkeys(labels, 0.5)}
+    return {
+        block: {f"w{i}": rows[block] for i in range(MANY_NAMES)} if block in rows else content
+        for block, content in instance.items()
+    }
 
 
 def _numbers(trial: int) -> dict[str, float]:
