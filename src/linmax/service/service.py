@@ -21,7 +21,7 @@ from linmax.service.ids import Ids
 from linmax.service.instances import Instance, InstanceLimits, Label
 from linmax.service.log import BACKUP_NOTE, Damaged, DiskFull, Event, EventLog, ModelRow
 from linmax.service.maintenance import Maintenance
-from linmax.service.model import SAME, UNFIT, Account, ServedModel, warm_up
+from linmax.service.model import SAME, UNFIT, Account, ServedModel, is_fragile, warm_up
 from linmax.service.names import Budget, KnownNames
 from linmax.service.pipeline import Entry, Guess, Pipeline
 from linmax.service.replay import Interrupted, replay
@@ -205,6 +205,7 @@ class Service:
         if kind not in self._compiled:
             began = time.perf_counter()
             warm_up(options)
+            is_fragile(options.learner, options.kind, options.thresholds)
             self._compiled.add(kind)
             if (seconds := time.perf_counter() - began) > SLOW_COMPILATION:
                 logger.info("%s for %s is compiled, %.1f s", options.learner, options.kind, seconds)
