@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
 import linmax
 
-__all__ = ["DESCRIPTIONS", "missing_parts", "public_names"]
+__all__ = ["DESCRIPTIONS", "missing_parts", "public_names", "untyped_parts"]
 
 # What a learner is described by. Functions that make one return it, which the site says for all of them.
 DESCRIPTIONS = {"Rule", "Averaged", "Recycled", "Voted", "Combined", "Stacked", "Selected", "Explored"}
@@ -31,6 +32,27 @@ def _names_in(module: ModuleType, prefix: str, names: Iterable[str]) -> Iterator
             yield from _names_in(value, f"{prefix}{name}.", value.__all__)
         else:
             yield prefix + name, value
+
+
+def untyped_parts(value: Any) -> Iterator[str]:
+    """Annotations of a class, its public methods, or a function that contain `Any`: "name: annotation"."""
+    functions = {"": value} if inspect.isroutine(value) else dict(_methods(value))
+    if inspect.isclass(value):
+        functions[""] = value
+    for method, function in functions.items():
+        for name, annotation in getattr(function, "__annotations__", {}).items():
+            public = inspect.isroutine(function) or not name.startswith("_")
+            if public and re.search(r"\bAny\b", str(annotation)):
+                yield f"{method}({name}: {annotation})"
+
+
+def _methods(owner: type) -> Iterator[tuple[str, Any]]:
+    own = [base for base in owner.__mro__ if base.__module__.startswith("linmax")]
+    for base in reversed(own):
+        for name, member in vars(base).items():
+            if not name.startswith("_") or name == "__init__":
+                member = member.fget if isinstance(member, property) else member
+                yield name, inspect.unwrap(getattr(member, "__func__", member))
 
 
 def missing_parts(value: Any) -> list[str]:

@@ -3,13 +3,14 @@
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import linmax
-from api_names import missing_parts, public_names
+from api_names import missing_parts, public_names, untyped_parts
 
-NAMES = dict(public_names())
+NAMES = {name: value for name, value in public_names() if not name.startswith("types.")}  # aliases, in a table
 DESCRIBED = {name: value for name, value in NAMES.items() if inspect.isclass(value) or inspect.isroutine(value)}
 COUNTS = "mistakes trials updates curve"
 FILES = "save load state from_state"
@@ -31,6 +32,10 @@ MEMBERS = {
     "Evaluation": "add join rate of_class summary table to_dict state from_state auc balanced_accuracy calibration_error "
     "error log_loss majority majority_error mistakes rows",
 }
+# Values by name, of any type, as JSON or scikit-learn has them.
+PLAIN_DATA = ("state(", "from_state(", "options(", "to_dict(", "get_params(", "set_params(", "fit(params", "(settled")
+# Modules whose signatures are not typed in full.
+UNTYPED = ("client.", "cluster.", "features.", "river.", "theory.")
 PAGE = Path(__file__).parents[1] / "docs" / "api" / "index.md"
 
 
@@ -70,6 +75,24 @@ def test_public_members_are_those_of_the_reference(name):
 def test_public_attributes_of_instances_are_members_or_parameters(made):
     documented = set(MEMBERS[type(made).__name__].split()) | {*inspect.signature(type(made)).parameters}
     assert {name for name in dir(made) if not name.startswith("_")} <= documented
+
+
+@pytest.mark.parametrize("name", [name for name in DESCRIBED if not name.startswith(UNTYPED)])
+def test_public_signatures_are_typed(name):
+    assert [part for part in untyped_parts(DESCRIBED[name]) if not part.startswith(PLAIN_DATA)] == []
+
+
+def test_an_untyped_signature_is_noticed():
+    def loose(x: Any, *rows: list[Any], n: int) -> dict[str, Any]:
+        """Take and return anything."""
+
+    assert [part.partition(":")[0] for part in untyped_parts(loose)] == ["(x", "(rows", "(return"]
+
+
+def test_the_reference_lists_every_type():
+    section = PAGE.read_text(encoding="utf-8").partition("## Types")[2].partition("\n## ")[0]
+    listed = {name for name in re.findall(r"`(\w+)`", section) if name[0].isupper()}
+    assert listed - {"Learner"} == set(linmax.types.__all__)
 
 
 def test_a_bare_docstring_is_noticed():

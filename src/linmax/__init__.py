@@ -15,7 +15,7 @@ from linmax.util.lazy import names_of
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from linmax import client, cluster, datasets, features, learners, normalization, rules, testing, theory
+    from linmax import client, cluster, datasets, features, learners, normalization, rules, testing, theory, types
     from linmax.data.instances import instances
     from linmax.engine.notation import parse
     from linmax.engine.pools import pool, vr_combine
@@ -68,6 +68,7 @@ __all__ = [
     "stream",
     "testing",
     "theory",
+    "types",
     "vote",
     "vr_combine",
 ]

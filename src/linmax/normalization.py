@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from linmax.util.checks import boolean, one_of, refuse_masked
 from linmax.util.lazy import LazyModule
@@ -208,7 +209,7 @@ def soft_votes(scores: np.ndarray) -> np.ndarray:
 # -- combinatorial fusion analysis --------------------------------------------------------------------------------
 
 
-def ranks(scores: Any) -> np.ndarray:
+def ranks(scores: npt.ArrayLike) -> np.ndarray:
     """Rank of every class along the last axis: 1 for the highest score, the mean of their ranks for tied ones.
 
     Parameters
@@ -233,7 +234,7 @@ def ranks(scores: Any) -> np.ndarray:
     return np.asarray(stats.rankdata(-checked_scores(scores), axis=-1))
 
 
-def rank_score(scores: Any) -> np.ndarray:
+def rank_score(scores: npt.ArrayLike) -> np.ndarray:
     """Rank-score characteristic f(1) >= ... >= f(k): the scores, min-max normalized, in falling order.
 
     Parameters
@@ -258,7 +259,7 @@ def rank_score(scores: Any) -> np.ndarray:
     return -np.sort(-_minmax(checked_scores(scores)), axis=-1)
 
 
-def cognitive_diversity(scores: Any) -> np.ndarray:
+def cognitive_diversity(scores: npt.ArrayLike) -> np.ndarray:
     """CD(A, B) = sqrt(mean over ranks of (f_A - f_B)^2), mean over instances, for every pair of raters: (n, n).
 
     Parameters
@@ -292,7 +293,7 @@ def cognitive_diversity(scores: Any) -> np.ndarray:
     return (total + total.T) / max(1, trials)
 
 
-def diversity_strength(scores: Any) -> np.ndarray:
+def diversity_strength(scores: npt.ArrayLike) -> np.ndarray:
     """Mean cognitive diversity of each rater to the others: (n,).
 
     Parameters
@@ -319,7 +320,7 @@ def diversity_strength(scores: Any) -> np.ndarray:
 
 
 def combine_scores(
-    scores: Any, by: str = "score", weights: str | Sequence[float] | None = None, *, reciprocal: bool = False
+    scores: npt.ArrayLike, by: str = "score", weights: str | Sequence[float] | None = None, *, reciprocal: bool = False
 ) -> np.ndarray:
     """The combinations of combinatorial fusion analysis, without learning: (T, n, k) scores to (T, k), highest best.
 
@@ -372,7 +373,7 @@ def _weights(scores: np.ndarray, weights: str | Sequence[float] | None) -> np.nd
     return given
 
 
-def checked_scores(scores: Any, dimensions: int | None = None) -> np.ndarray:
+def checked_scores(scores: npt.ArrayLike, dimensions: int | None = None) -> np.ndarray:
     """Finite numbers, (trials, raters, classes) when three dimensions are asked for.
 
     Parameters

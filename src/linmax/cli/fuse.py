@@ -385,7 +385,7 @@ def _asked(
     from linmax.models.asking import TOLERANCE, simulate_asking
     from linmax.models.fusion import VoteFusion
 
-    options = {"classes": fusion.classes, "by": fusion.by, "answers": fusion.answers, "key": fusion.key}
+    options: dict[str, Any] = {"classes": fusion.classes, "by": fusion.by, "answers": fusion.answers, "key": fusion.key}
     return simulate_asking(
         lambda: VoteFusion(arguments.learner or LEARNER, **options),
         table.rows(rows),

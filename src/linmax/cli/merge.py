@@ -12,6 +12,7 @@ order, are dropped. A learner that has no sound mixture is refused.
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from linmax.cli.options import JSON_OPTION
 from linmax.cli.report import console, counted, say
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
     if kinds[0] not in MERGEABLE:
         known = " or ".join(f"a {kind!r}" for kind in MERGEABLE)
         raise ValueError(f"{arguments.model[0]} holds a {kinds[0]!r}, which cannot be merged; {known} can")
-    models = [load(path) for path in arguments.model]
+    models: list[Any] = [load(path) for path in arguments.model]
     refuse_different(models, arguments.model)
     merged = merge(models, shares, arguments.multiplicative)
     merged.save(arguments.out)

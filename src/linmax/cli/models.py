@@ -331,6 +331,7 @@ class FusionFile(ModelFile):
                 table = np.array([list(table[0].values())])
         else:
             self._remark_new(predicted, names)
+        assert not isinstance(table, list)
         self._last = Answers(part.lines, part.tags, predicted, table, names, sets)
         return self._last
 

@@ -7,12 +7,13 @@ threshold sub-experts (Mesterharm 2001, sections 2.1, 2.2 and 5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from linmax.core.contract import HUGE, Trials
 from linmax.data.arrays import Layout, no_trials
@@ -27,6 +28,7 @@ from linmax.data.blocks import (
 )
 from linmax.data.names import distinct_classes
 from linmax.data.votes import read_votes
+from linmax.util.aliases import Label, Labels, Matrix, Name, VoteColumns
 from linmax.util.checks import boolean
 from linmax.util.lazy import LazyModule
 
@@ -170,19 +172,19 @@ class Instances:
 
 
 def instances(
-    votes: Any = None,
-    scores: Any = None,
-    attributes: Any = None,
-    classes: Sequence[Any] | None = None,
+    votes: VoteColumns | None = None,
+    scores: npt.ArrayLike | None = None,
+    attributes: Matrix | Sequence[Mapping[Name, float]] | None = None,
+    classes: Sequence[Label] | None = None,
     thresholds: bool = True,
     *,
-    abstain: Any = None,
+    abstain: Label | Collection[Label] = None,
     negated: bool = False,
-    split: str | Mapping[int, Any] | None = None,
+    split: str | Mapping[int, Label] | None = None,
     scale: str | float | Scale | None = None,
-    vocabulary: Mapping[Any, int] | None = None,
-    by: Any = None,
-    sides: Sequence[Any] | None = None,
+    vocabulary: Mapping[Name, int] | None = None,
+    by: Labels | None = None,
+    sides: Sequence[Label] | None = None,
     unseen: float | Sequence[float] = 0.0,
 ) -> Instances:
     """Combine votes, scores and attributes into instances; any mix of the three is a hybrid problem.

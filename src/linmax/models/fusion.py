@@ -8,15 +8,16 @@ columns) -> `FusionState.advance` -> `Model.play` -> the engine. `FusionState` i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from inspect import signature
 from itertools import pairwise
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from linmax.core.contract import KNOWN, Trials
 from linmax.data.answers import Key, OpenAnswers, are_open, none_probability, opened_key, stored_key
@@ -71,10 +72,15 @@ from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model, chosen, mask_of
 from linmax.models.report import Details, Explanation, Report, Side, StoredRows, Voter
 from linmax.normalization import Normalizer, log_shares, soft_votes
+from linmax.techniques.technique import LearnerLike
 from linmax.util import files
+from linmax.util.aliases import Costs, Label, Labels, PathLike, VoteColumns
 from linmax.util.checks import at_least, fraction, one_of, warn
 from linmax.util.names import by_part
 from linmax.util.progress import LateProgress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["FUSION_KIND", "FusionState", "VoteBatch", "VoteFusion", "side_columns"]
 
@@ -84,7 +90,8 @@ SEVERAL = (list, np.ndarray)  # types of several votes
 THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
 
-Labels = tuple[Sequence[Any], np.ndarray]  # distinct ones; for each trial the place of its label, as in `Model.play`
+# Distinct labels, and for each trial the place of its label, as in `Model.play`.
+NumberedLabels = tuple[Sequence[Any], np.ndarray]
 
 
 # -- trials as users give them ------------------------------------------------------------------------------------
@@ -459,7 +466,7 @@ class FusionState:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def advance(self, batch: VoteBatch, labels: Labels, weights: np.ndarray | None = None) -> None:
+    def advance(self, batch: VoteBatch, labels: NumberedLabels, weights: np.ndarray | None = None) -> None:
         """Learn these trials; with ``weights`` the model of all voters learns every trial."""
         distinct, places = labels
         if self.asking.choice is None or weights is not None:
@@ -494,7 +501,7 @@ class FusionState:
         absent = np.full(len(batch), len(self.voters), np.int32)  # no candidate has this place
         self.tally.add(np.zeros(len(batch), bool), batch.codes, absent, len(self.voters) + 1)
 
-    def _advance_all(self, batch: VoteBatch, labels: Labels, weights: np.ndarray | None) -> None:
+    def _advance_all(self, batch: VoteBatch, labels: NumberedLabels, weights: np.ndarray | None) -> None:
         """Let the model of all voters learn."""
         if self.open and len(batch.names) > len(self.model.classes):
             self.model.grow(self.model.layout, batch.names)
@@ -855,15 +862,15 @@ class VoteFusion:
 
     def __init__(
         self,
-        learner: Any = "auto",
+        learner: LearnerLike = "auto",
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Label] | None = None,
         discover: str = "votes",
         answers: str = "auto",
         key: Key = None,
         normalize: str | Sequence[str] = "auto",
-        abstain: Any = None,
-        by: Any = None,
+        abstain: Label | Collection[Label] = None,
+        by: str | Sequence[str] | None = None,
         thresholds: bool = True,
         tie: str = "smallest",
         update_on_tie: bool = True,
@@ -893,9 +900,10 @@ class VoteFusion:
             setattr(self, one_of("parameter", name, known), value)
         return self
 
-    def score(self, votes: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, votes: VoteColumns, y: Labels, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return the accuracy on held-out trials."""
-        return float(np.average(self.predict(votes) == np.asarray(y), weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight, float)
+        return float(np.average(self.predict(votes) == np.asarray(y), weights=weights))
 
     def __repr__(self) -> str:
         first = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
@@ -918,12 +926,19 @@ class VoteFusion:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def fit(self, votes: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, votes: VoteColumns, y: Labels | None = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit from scratch, in row order: the same as `partial_fit` on a new fusion."""
         self._state = self._learn(None, votes, y, sample_weight)
         return self
 
-    def partial_fit(self, votes: Any, y: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
+    def partial_fit(
+        self,
+        votes: VoteColumns,
+        y: Labels | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        wrong: Labels | None = None,
+    ) -> Self:
         """Learn further trials; voters and classes may join. An error leaves the model as it was.
 
         A class that was not given in ``classes`` is known from its first vote on, or after its first label, so that it
@@ -1144,7 +1159,7 @@ class VoteFusion:
         """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
         return self._fitted.model.labels_used
 
-    def predict(self, votes: Any, *, reject: float | None = None) -> np.ndarray:
+    def predict(self, votes: VoteColumns, *, reject: float | None = None) -> np.ndarray:
         """Return the class of each trial; nothing is learned.
 
         With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
@@ -1157,7 +1172,7 @@ class VoteFusion:
         answers[state.probabilities(batch).max(axis=1) < least] = None
         return answers
 
-    def decision_function(self, votes: Any) -> np.ndarray:
+    def decision_function(self, votes: VoteColumns) -> np.ndarray:
         """Return the score of each class: (trials, classes); of two classes the second's less the first's.
 
         A voter's vote adds its weight as in `weights`, which add up to 1 in magnitude; where few were asked (see `ask`)
@@ -1168,7 +1183,7 @@ class VoteFusion:
         scores = self._fitted.scores(self._batch(votes))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict_proba(self, votes: Any) -> Any:
+    def predict_proba(self, votes: VoteColumns) -> np.ndarray | list[dict[Label, float]]:
         """Return the probability of each class: (trials, classes).
 
         Where answers are open, a list with a dict from each answer of the trial to its probability; None is the
@@ -1181,7 +1196,7 @@ class VoteFusion:
         found = [dict(zip(names, row, strict=False)) for names, row in zip(batch.answers, table.tolist(), strict=True)]
         return [shares | {None: 1.0 - sum(shares.values())} for shares in found]
 
-    def predict_set(self, votes: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
+    def predict_set(self, votes: VoteColumns, coverage: float = 0.9) -> list[tuple[Label, ...]]:
         """Return for each trial classes that contain the right one as often as ``coverage`` says, most probable first.
 
         Sets widen after they have missed the label of a trial, and narrow otherwise, so that over the trials learned
@@ -1201,7 +1216,7 @@ class VoteFusion:
         """
         return self._fitted.sets(self._batch(votes), coverage)
 
-    def wants_label(self, instance: Any) -> bool:
+    def wants_label(self, instance: Mapping[str, Label]) -> bool:
         """Return whether the label of one trial is worth asking for: drawn by a selective learner, else True.
 
         The draw counts, and if the label is wanted the next one that `partial_fit` is given is learned from.
@@ -1225,8 +1240,8 @@ class VoteFusion:
 
     def ask(
         self,
-        votes: Mapping[Any, Any],
-        costs: Mapping[Any, float] | None = None,
+        votes: Mapping[str, Label],
+        costs: Costs = None,
         tolerance: float = TOLERANCE,
         explore: float = EXPLORE,
     ) -> str | None:
@@ -1289,7 +1304,7 @@ class VoteFusion:
         """Number of recent trials, with the usual number of votes, on which panels are compared."""
         return len(self._fitted.recent.rows()[1])
 
-    def panel(self, costs: Mapping[Any, float] | None = None) -> VoterPanels:
+    def panel(self, costs: Costs = None) -> VoterPanels:
         """Return how few voters are enough: for m = 1, 2, ... which ones, their cost and their accuracy alone.
 
         The voters are taken in order of weight for cost. Each panel's accuracy is online, by the same learner started
@@ -1311,7 +1326,13 @@ class VoteFusion:
 
     # -- reports --------------------------------------------------------------------------------------------------
 
-    def weights(self, *, copies: bool = False) -> dict[str, Any]:
+    @overload
+    def weights(self, *, copies: Literal[False] = False) -> dict[str, float]: ...
+
+    @overload
+    def weights(self, *, copies: Literal[True]) -> dict[str, dict[str, float]]: ...
+
+    def weights(self, *, copies: bool = False) -> dict[str, float] | dict[str, dict[str, float]]:
         """Return the weight of each voter, the largest first; their magnitudes add up to 1.
 
         With ``copies`` a dict for each rater: its weight under each normalization; or, with side columns, for each
@@ -1329,7 +1350,7 @@ class VoteFusion:
         kinds = state.normalizer.kinds if state.normalizer is not None else ("vote",)
         return {state.voters[i]: dict(zip(kinds, table[i].tolist(), strict=True)) for i in order}
 
-    def explain(self, instance: Any) -> Explanation:
+    def explain(self, instance: Mapping[str, Label]) -> Explanation:
         """Return which voters moved the decision on one trial, and by how much.
 
         Parameters
@@ -1347,7 +1368,7 @@ class VoteFusion:
         """
         return self._fitted.explain(self._one_trial(instance))
 
-    def report(self, votes: Any = None, y: Any = None, *, costs: Any = None) -> Report:
+    def report(self, votes: VoteColumns | None = None, y: Labels | None = None, *, costs: Costs = None) -> Report:
         """Compare the fusion with plurality, soft voting, the best voters and a logit.
 
         Parameters
@@ -1405,7 +1426,7 @@ class VoteFusion:
         distinct_labels(labels)  # refuses what is no label
         return self._read(ballots, labels)
 
-    def plot(self, path: Any = None) -> Any:
+    def plot(self, path: PathLike | None = None) -> Figure:
         """Draw the mistake curves of the fusion and its baselines; return the figure, saved when given a path.
 
         Needs matplotlib (the extra ``plot``).
@@ -1425,7 +1446,9 @@ class VoteFusion:
         subtitle = f"{self._fitted.model.learner}, {len(voters)} voters, {len(self._fitted.classes)} classes"
         return plot_mistakes(curves, path, title="Mistakes of the fusion", subtitle=subtitle)
 
-    def plot_reliability(self, path: Any = None, *, votes: Any = None, y: Any = None) -> Any:
+    def plot_reliability(
+        self, path: PathLike | None = None, *, votes: VoteColumns | None = None, y: Labels | None = None
+    ) -> Figure:
         """Draw accuracy against stated confidence; return the figure, saved when given a path.
 
         The trials are held-out ones, if ``votes`` and ``y`` are given, else recent ones (see `Report`).
@@ -1455,9 +1478,12 @@ class VoteFusion:
             parameters["normalize"] = list(normalize)
         if not isinstance(by, (str, int, type(None))):
             parameters["by"] = [column if isinstance(column, str) else int(column) for column in side_columns(by)]
-        several = isinstance(abstain, (set, frozenset))
         parameters = _with_labels(parameters, files.plain)
-        parameters["abstain"] = sorted(map(files.plain, abstain), key=repr) if several else files.plain(abstain)
+        parameters["abstain"] = (
+            sorted(map(files.plain, abstain), key=repr)
+            if isinstance(abstain, (set, frozenset))
+            else files.plain(abstain)
+        )
         return {"parameters": parameters, "state": learned}, arrays
 
     @classmethod
@@ -1474,7 +1500,7 @@ class VoteFusion:
 
     # -- files ----------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the fusion and all that it has learned to one file of arrays and plain data.
 
         Labels may be text, numbers, truth values and tuples of these. `load` resumes bit for bit.
@@ -1483,7 +1509,7 @@ class VoteFusion:
         files.write(path, FUSION_KIND, *self.state())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Return the fusion from a file that `save` wrote.
 
         Examples

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
+from linmax.util.aliases import PathLike
 from linmax.util.files import kind_of
+
+if TYPE_CHECKING:
+    from linmax.models.fusion import VoteFusion
+    from linmax.models.online import Learner
+    from linmax.models.sklearn import FusionClassifier, LinearMaxClassifier
+    from linmax.models.streams import StreamModel
 
 __all__ = ["load"]
 
+SavedModel: TypeAlias = "Learner | VoteFusion | StreamModel | LinearMaxClassifier | FusionClassifier"
 # Module and class of each kind of model file; a class is imported when a file of its kind is opened.
 LOADERS = {
     "learner": ("online", "Learner"),
@@ -20,7 +28,7 @@ LOADERS = {
 }
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: PathLike) -> SavedModel:
     """Load a model of any kind, saved by ``save`` or by a command.
 
     Parameters
@@ -55,4 +63,5 @@ def load(path: str | os.PathLike[str]) -> Any:
     if kind not in LOADERS:
         raise ValueError(f"{os.fspath(path)} holds a {kind!r}, not a model; pass one of: {', '.join(LOADERS)}")
     module, name = LOADERS[kind]
-    return getattr(import_module(f"linmax.models.{module}"), name).load(path)
+    loaded: SavedModel = getattr(import_module(f"linmax.models.{module}"), name).load(path)
+    return loaded

@@ -149,7 +149,7 @@ class Evaluation:
         """Mean difference between stated confidence and accuracy, in ten bins of confidence."""
         return float(np.abs(self._bins[1] - self._bins[2]).sum() / self.rated) if self.rated else None
 
-    def of_class(self, name: str) -> dict[str, Any]:
+    def of_class(self, name: str) -> dict[str, int | float | None]:
         """Rows, precision and recall of a class; None where there are no rows to count."""
         label, predicted, both = self.counts[:, list(self.names).index(name)].tolist()
         return {

@@ -10,7 +10,6 @@ or `Reading.read` (checked, spelling matched) -> `Learner._learn`, which adds ne
 from __future__ import annotations
 
 import math
-import os
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -43,7 +42,9 @@ from linmax.models.asking import (
 from linmax.models.model import Model, chosen
 from linmax.models.weights import Columns, Weights
 from linmax.normalization import Normalizer
+from linmax.techniques.technique import LearnerLike
 from linmax.util import files
+from linmax.util.aliases import Attributes, Candidates, Costs, Label, Name, PathLike, Scores, Votes
 from linmax.util.checks import at_least, boolean, fraction, one_of, whole
 from linmax.util.names import by_part
 
@@ -58,11 +59,7 @@ PLAIN_TYPES = (float, int)
 # -- one instance as users give it ------------------------------------------------------------------------------------
 
 
-Attributes = Mapping[Any, float] | Sequence[float] | np.ndarray | None
-Votes = Mapping[Any, Any] | Sequence[Any] | np.ndarray | None
-Scores = Mapping[Any, Any] | Sequence[Sequence[float]] | np.ndarray | None
 Blocks = tuple[Attributes, Votes, Scores]
-Candidates = Sequence[Hashable] | None
 
 UNSET: Any = object()  # a label that was not given; None is one that has not come
 
@@ -447,9 +444,9 @@ class Learner:
 
     def __init__(
         self,
-        learner: Any = "auto",
+        learner: LearnerLike = "auto",
         *,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Label] | None = None,
         discover: str = "votes",
         answers: str = "closed",
         key: Key = None,
@@ -527,8 +524,8 @@ class Learner:
         scores: Scores = None,
         id: Hashable = None,
         candidates: Candidates = None,
-        reject: Any = None,
-    ) -> Any:
+        reject: float | None = None,
+    ) -> Label | None:
         """The class of an instance, None before one is known. Nothing is learned.
 
         With an ``id`` the instance is kept until ``learn(id=..., label=...)``. With ``candidates`` only these may be
@@ -578,7 +575,7 @@ class Learner:
         candidates: Candidates = None,
         wrong: Hashable = UNSET,
         weight: float = 1.0,
-    ) -> Any:
+    ) -> Label | None:
         """Predict the instance, then see its label and update; returns what was predicted.
 
         A label that is None, nan or empty means that there is none yet: nothing is counted, and only what can be
@@ -760,13 +757,13 @@ class Learner:
         self._settle()
         return type(self).from_state, self._with_own(*self._model.packed())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
         description, arrays = self.state()
         files.write(path, KIND, description, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Return the learner that was saved, which continues as if it had never stopped.
 
         Examples
@@ -831,12 +828,12 @@ class Learner:
         return self._numbered_voters
 
     @property
-    def learner(self) -> Any:
+    def learner(self) -> LearnerLike:
         """The learner as it is described."""
         return self._model.learner
 
     @property
-    def classes(self) -> list[Any]:
+    def classes(self) -> list[Label]:
         """The classes met in labels, votes and scores, those that may be predicted first."""
         return self._model.classes
 
@@ -855,17 +852,17 @@ class Learner:
         return self._model.engine
 
     @property
-    def voters(self) -> list[Any]:
+    def voters(self) -> list[Name]:
         """Names of the voters."""
         return list(self._voters)
 
     @property
-    def raters(self) -> list[Any]:
+    def raters(self) -> list[Name]:
         """Names of the raters."""
         return list(self._raters)
 
     @property
-    def attributes(self) -> list[Any]:
+    def attributes(self) -> list[Name]:
         """Names of the attributes."""
         return list(self._attributes)
 
@@ -1245,7 +1242,7 @@ class Learner:
             predicted = self._teach(attributes, votes, *label)
             if predicted is not REFUSED:
                 return predicted
-        given = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
+        given: list[Any] = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
         if type(attributes) is dict:
             given[0] = row_attributes(attributes)
         if given[0] is not attributes or given[1] is not votes:
@@ -1336,7 +1333,7 @@ class Learner:
 
     # -- further answers ----------------------------------------------------------------------------------------------
 
-    def rank(self, candidates: Candidates, *, votes: Votes = None, scores: Scores = None) -> list[Any]:
+    def rank(self, candidates: Candidates, *, votes: Votes = None, scores: Scores = None) -> list[Label]:
         """The candidates, the best first. Nothing is learned.
 
         Examples
@@ -1359,7 +1356,7 @@ class Learner:
         votes: Votes = None,
         scores: Scores = None,
         candidates: Candidates = None,
-    ) -> dict[Any, float]:
+    ) -> dict[Label, float]:
         """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
         judged = self._rated(attributes, votes, scores, candidates)
         return dict(zip(judged.names, judged.table[0].tolist(), strict=True))
@@ -1371,7 +1368,7 @@ class Learner:
         votes: Votes = None,
         scores: Scores = None,
         candidates: Candidates = None,
-    ) -> dict[Any, float]:
+    ) -> dict[Label, float]:
         """The probability of each class that may be predicted, or of each candidate (see `linmax.models.calibration`).
 
         Examples
@@ -1405,7 +1402,7 @@ class Learner:
         scores: Scores = None,
         candidates: Candidates = None,
         coverage: float = 0.9,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Label, ...]:
         """The classes, or candidates, that contain the right one as often as ``coverage`` says, best first.
 
         See `Model.sets`.
@@ -1431,7 +1428,7 @@ class Learner:
                 return Judged(self._model.known, self._model, self._path.asked[:, : len(self._known)].copy(), -1)
         return self._judge(self._read(attributes, votes, scores, candidates))
 
-    def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Any:
+    def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Label | None:
         """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
 
         Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
@@ -1482,15 +1479,15 @@ class Learner:
 
     def ask(
         self,
-        votes: Mapping[Any, Any],
+        votes: Mapping[Name, Label] | Mapping[str, Label],
         *,
         attributes: Attributes = None,
         candidates: Candidates = None,
-        costs: Mapping[Any, float] | None = None,
+        costs: Costs = None,
         tolerance: float = TOLERANCE,
         explore: float = EXPLORE,
-        voters: Sequence[Any] | None = None,
-    ) -> Any:
+        voters: Sequence[Name] | None = None,
+    ) -> Name | None:
         """Return the voter to ask next about an instance, or None when asking more is not worth it.
 
         The decisions are those of `linmax.VoteFusion.ask` on the same trials.
@@ -1592,7 +1589,7 @@ class Learner:
         """Ask by this tolerance and these costs from now on, as `ask` does."""
         ask_by(self, read_choice(self, tolerance, costs))
 
-    def panel(self, costs: Mapping[Any, float] | None = None) -> VoterPanels:
+    def panel(self, costs: Costs = None) -> VoterPanels:
         """Return how few voters are enough: for m = 1, 2, ... which ones, their cost, and their accuracy alone.
 
         As `linmax.VoteFusion.panel` says it of the same trials; for a learner of votes alone.

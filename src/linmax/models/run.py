@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
-
-import numpy as np
 
 from linmax.data.instances import Instances
 from linmax.data.names import distinct_labels, label_array, refuse_kinds
@@ -13,15 +11,17 @@ from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.model import Model, refuse_others
 from linmax.models.trace import Trace, joined
+from linmax.techniques.technique import LearnerLike
+from linmax.util.aliases import Labels
 from linmax.util.checks import boolean, whole
 
 __all__ = ["classes_of", "run"]
 
 
 def run(
-    learner: Any,
+    learner: LearnerLike,
     instances: Instances,
-    labels: Sequence[Any] | np.ndarray,
+    labels: Labels,
     *,
     passes: int = 1,
     margins: bool = False,

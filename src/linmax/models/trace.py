@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from linmax.techniques.exploring import Explored
 from linmax.theory.mistake_bounds import bound_so_far
 from linmax.theory.regret import Regret, least, losses_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from linmax.data.instances import Instances
+    from linmax.models.model import Model
 
 __all__ = ["Trace", "in_a_row", "joined"]
 
@@ -51,14 +58,14 @@ class Trace:
     (500, True)
     """
 
-    model: Any
+    model: Model
     predictions: np.ndarray
     wrong: np.ndarray
     changed: np.ndarray
     margins: np.ndarray | None = None
     passes: int = 1
     consistent: bool = False
-    seen: tuple[Any, Any] | None = None
+    seen: tuple[Instances, np.ndarray] | None = None
     learned: np.ndarray | None = None
 
     @property
@@ -79,7 +86,7 @@ class Trace:
         counts = f"{len(self)} trials, {self.wrong.sum()} mistakes{share}, {self.changed.sum()} updates"
         return f"<{self.model.learner}: {counts}>"
 
-    def bound(self, u: Any, margin: float | None = None) -> np.ndarray:
+    def bound(self, u: npt.ArrayLike, margin: float | None = None) -> np.ndarray:
         """The learner's mistake bound after each trial: any weights u that would do well bound its mistakes.
 
         Parameters
@@ -141,7 +148,7 @@ class Trace:
         model = type(self.model)(self.model.learner, instances.layout, self.model.classes, self.model.engine.settings)
         return least(losses_of(model, instances, labels), switches)
 
-    def plot(self, path: str | Path | None = None, bound: Any = None) -> Any:
+    def plot(self, path: str | Path | None = None, bound: npt.ArrayLike | None = None) -> Figure:
         """Draw the mistake curve, and a bound if given; return the figure, saved when given a path.
 
         ``bound`` is one number, or one for each trial, as from `bound`. Needs matplotlib (the extra ``plot``).
@@ -159,7 +166,7 @@ class Trace:
         return plot_mistakes(curves, path)
 
 
-def joined(traces: Sequence[Trace], seen: tuple[Any, Any] | None = None) -> Trace:
+def joined(traces: Sequence[Trace], seen: tuple[Instances, np.ndarray] | None = None) -> Trace:
     """One trace of several passes over the same trials; ``seen`` are these, and kept if they were played once."""
     consistent = not traces[-1].changed.any()
     if len(traces) == 1:

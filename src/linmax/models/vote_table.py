@@ -23,6 +23,7 @@ from linmax.io.options import Refusals
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
 from linmax.models.fusion import VoteFusion, side_columns
+from linmax.util.aliases import Source, VoteColumns
 
 __all__ = [
     "Columns",
@@ -45,7 +46,7 @@ Columns = dict[str, list[Any]]
 
 
 def read_votes(
-    source: Any,
+    source: Source | VoteColumns,
     *,
     long: Sequence[str] | None = None,
     label: str | None = None,
@@ -94,10 +95,9 @@ def read_votes(
     >>> {name: votes.tolist() for name, votes in read.votes.items()}, read.y.tolist()
     ({'ann': ['x', 'x'], 'bob': ['y', 'x']}, ['x', 'x'])
     """
-    is_list = isinstance(source, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in source)
-    sources = list(source) if is_list else [source]
-    if is_list or isinstance(source, (str, os.PathLike)):
-        sources = [file for path in sources for file in files_in(path)]
+    given: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
+    are_files = all(isinstance(one, (str, os.PathLike)) for one in given)
+    sources = [file for path in given for file in files_in(path)] if are_files else [source]
     names = [str(one) if isinstance(one, (str, os.PathLike)) else "the table" for one in sources]
     read = joined(names, [vote_columns(one, ignore, format, strict) for one in sources], long, label)
     table = VoteTable.of(names[0], read, label)

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeAlias, overload
 
 import numba
+import numpy as np
 
 from linmax.core.contract import STEP, Rule
 from linmax.jit.compiling import JIT, OPTIONS
@@ -21,6 +22,7 @@ from linmax.util.checks import boolean, finite
 
 __all__ = ["CUSTOM_RULES", "TAKEN", "CustomFunction", "CustomRule", "RuleWithCode", "as_pickled", "rule"]
 
+Step: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, float, np.ndarray], bool]
 ARGUMENTS = ("weights", "memory", "scalars", "index", "z", "margin", "params")  # of a step
 CUSTOM_RULES: dict[str, CustomRule] = {}  # by their names in text
 TAKEN = {"combine", "stack"}  # other names in text; `linmax.rules` adds the built-in rules
@@ -172,8 +174,9 @@ def _check_arguments(function: FunctionType) -> None:
         )
 
 
+@overload
 def rule(
-    function: Callable[..., Any] | None = None,
+    function: Step,
     *,
     parameters: Mapping[str, float] | None = None,
     start: float = 0.0,
@@ -181,7 +184,32 @@ def rule(
     scalars: tuple[float, ...] = (),
     reach: float = 0.0,
     bounded: bool = False,
-) -> Any:
+) -> CustomRule: ...
+
+
+@overload
+def rule(
+    function: None = None,
+    *,
+    parameters: Mapping[str, float] | None = None,
+    start: float = 0.0,
+    slots: tuple[float, ...] = (),
+    scalars: tuple[float, ...] = (),
+    reach: float = 0.0,
+    bounded: bool = False,
+) -> Callable[[Step], CustomRule]: ...
+
+
+def rule(
+    function: Step | None = None,
+    *,
+    parameters: Mapping[str, float] | None = None,
+    start: float = 0.0,
+    slots: tuple[float, ...] = (),
+    scalars: tuple[float, ...] = (),
+    reach: float = 0.0,
+    bounded: bool = False,
+) -> CustomRule | Callable[[Step], CustomRule]:
     """Turn a function into a rule: it is compiled and runs inside the trial loop, wherever a built-in rule does.
 
     The function is ``step(weights, memory, scalars, index, z, margin, params) -> bool``. ``index`` and ``z`` are the
@@ -247,7 +275,7 @@ def rule(
         "bounded": boolean("bounded", bounded),
     }
 
-    def decorate(step: Callable[..., Any]) -> CustomRule:
+    def decorate(step: Step) -> CustomRule:
         made = CustomRule(step, parameters or {}, options)
         CUSTOM_RULES[made.text_name] = made
         return made

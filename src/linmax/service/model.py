@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -105,17 +105,17 @@ class ServedModel:
 
     def predict(self, instance: Instance) -> Label | None:
         """Return the label to serve; the state does not change."""
-        return self.learner.predict(**(instance or EMPTY_INSTANCE))
+        return cast("Label | None", self.learner.predict(**(instance or EMPTY_INSTANCE)))
 
     def probabilities(self, instance: Instance) -> list[Probability]:
         """Return the probability of each class, the most probable first."""
         found = self.learner.predict_proba(**(instance or EMPTY_INSTANCE))
-        rows = [Probability(label=label, probability=value) for label, value in found.items()]
+        rows = [Probability(label=cast("Label", label), probability=value) for label, value in found.items()]
         return sorted(rows, key=lambda row: -row.probability)
 
     def likely_set(self, instance: Instance, coverage: float) -> list[Label]:
         """Return the classes that contain the label as often as ``coverage``, the most probable first."""
-        return list(self.learner.predict_set(**(instance or EMPTY_INSTANCE), coverage=coverage))
+        return cast("list[Label]", list(self.learner.predict_set(**(instance or EMPTY_INSTANCE), coverage=coverage)))
 
     def keyed(self, answer: Label | None) -> Label | None:
         """Return what is equal for the same answers, however they are spelled."""
@@ -201,7 +201,7 @@ class ServedModel:
             truth["weight"] = event.weight
         before = self.learner_state() if self.fragile else None
         try:
-            return self.learner.learn(**given, **truth)
+            return cast("Guess", self.learner.learn(**given, **truth))
         except UNFIT:
             if before is not None:
                 self.learner = Learner.from_state(*before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from linmax.models.online import Learner
 from linmax.service.instances import Instance, Label
@@ -40,7 +40,7 @@ class KnownNames:
     def __init__(self, learner: Learner) -> None:
         columns = learner._current_model.columns
         kinds = (columns.attributes, columns.voters, columns.raters, learner.classes)
-        self.kinds: list[set[Label]] = [set(names) for names in kinds]
+        self.kinds: list[set[Label]] = [set(cast("Iterable[Label]", names)) for names in kinds]
         self._is_open = learner._answers is not None
         self.bytes = sum(_bytes(names) for names in self.kinds)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from msgspec import Meta
 
 from linmax.models.asking import Inquiry
 from linmax.service import schemas
-from linmax.service.instances import instance_of
+from linmax.service.instances import Label, instance_of
 from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.operations import Call
 from linmax.service.schemas import Refusal
@@ -21,13 +21,14 @@ After = Annotated[int, Meta(ge=0, le=2**53, description="only points, prediction
 
 def summary(model: ServedModel) -> schemas.Summary:
     """Return the figures of a model."""
+    classes = cast("list[Label]", list(model.learner.classes))
     return schemas.Summary(
         name=model.name,
         options=model.options,
         trials=model.account.trials,
         mistakes=model.account.mistakes,
         updates=model.learner.updates,
-        classes=[] if model.options.candidates or model.options.answers == "open" else list(model.learner.classes),
+        classes=[] if model.options.candidates or model.options.answers == "open" else classes,
         pending=model.pending,
         applied_seq=model.applied,
         snapshot_seq=model.saved,
@@ -57,7 +58,7 @@ async def explain(call: Call[schemas.Instanced]) -> schemas.ExplanationView:
         raise Refusal(422, str(error), field=model.options.kind) from None
     return schemas.ExplanationView(
         label=label,
-        scores=[schemas.Score(label=name, score=float(score)) for name, score in scores.items()],
+        scores=[schemas.Score(label=cast("Label", name), score=float(score)) for name, score in scores.items()],
         weights=await model.weights.behind(model.learner, model.applied, instance),
     )
 
@@ -71,7 +72,7 @@ async def rank(call: Call[schemas.RankBody]) -> schemas.Ranking:
         order = model.learner.rank(**instance)  # ties as the learner breaks them
     except UNFIT as error:
         raise Refusal(422, str(error), field=model.options.kind) from None
-    return schemas.Ranking(ranking=[schemas.Score(label=name, score=scores[name]) for name in order])
+    return schemas.Ranking(ranking=[schemas.Score(label=cast("Label", name), score=scores[name]) for name in order])
 
 
 async def ask(call: Call[schemas.AskBody]) -> schemas.Asked:

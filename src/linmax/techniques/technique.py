@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from linmax.core.contract import Rule
 from linmax.rules import REGISTRY as RULES
 from linmax.rules import CustomRule
 
 if TYPE_CHECKING:
+    from linmax.learners.base import Description
     from linmax.techniques.node import Node, Run
 
 __all__ = [
@@ -34,7 +35,8 @@ __all__ = [
     "turned_inside",
 ]
 
-LearnerLike = Any  # a description, a rule of the user's own, or text; as an annotation it makes `parse` expect one
+# A description, a custom rule, or text. A parameter with this annotation makes `parse` expect a learner.
+LearnerLike: TypeAlias = "str | Rule | CustomRule | Technique | Description"
 
 
 class NodeMaker(Protocol):

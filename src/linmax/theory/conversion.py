@@ -26,8 +26,10 @@ from linmax.data.instances import Instances
 from linmax.data.instances import instances as instances_of
 from linmax.engine.notation import as_learner
 from linmax.models.model import Model
+from linmax.techniques.technique import LearnerLike
 from linmax.theory import bounds
 from linmax.theory.bounds.arguments import fraction
+from linmax.util.aliases import Attributes, Label
 from linmax.util.checks import boolean, whole
 
 __all__ = ["Guaranteed", "OneByOne", "drawn", "first_survivor", "longest_survivor", "selected", "two_phase"]
@@ -115,7 +117,7 @@ class OneByOne:
     (True, 0)
     """
 
-    def __init__(self, learner: Any, classes: Sequence[Any], kind: str = "attributes") -> None:
+    def __init__(self, learner: LearnerLike, classes: Sequence[Label], kind: str = "attributes") -> None:
         if kind not in ("attributes", "votes", "scores"):
             raise ValueError(f"kind must be 'attributes', 'votes' or 'scores', got {kind!r}")
         self.learner, self.classes, self.kind = as_learner(learner), list(classes), kind
@@ -128,13 +130,13 @@ class OneByOne:
             self._model = Model(self.learner, instances.layout, self.classes)
         return instances
 
-    def predict(self, x: Any) -> Any:
+    def predict(self, x: Attributes) -> Label:
         """Predict the class of one instance."""
         instances = self._instances(x)
         assert self._model is not None
         return self._model.predict(instances)[0].item()
 
-    def learn(self, x: Any, label: Any) -> Any:
+    def learn(self, x: Attributes, label: Label) -> Label:
         """Predict, then learn from the label; return the prediction."""
         instances = self._instances(x)
         assert self._model is not None
@@ -192,7 +194,7 @@ def _keep_promise(made: int, most: int | None) -> None:
 
 def first_survivor(
     learner: TaughtLearner,
-    examples: Iterable[tuple[Any, Any]],
+    examples: Iterable[tuple[Attributes, Label]],
     *,
     error: float,
     failure: float = 0.05,
@@ -264,7 +266,7 @@ def _needed(wrong: int, error: float, failure: float, mistakes: int | None) -> i
 
 def longest_survivor(
     learner: TaughtLearner,
-    examples: Iterable[tuple[Any, Any]],
+    examples: Iterable[tuple[Attributes, Label]],
     *,
     failure: float = 0.05,
     mistakes: int | None = None,
@@ -312,7 +314,7 @@ def longest_survivor(
 
 def two_phase(
     learner: TaughtLearner,
-    examples: Iterable[tuple[Any, Any]],
+    examples: Iterable[tuple[Attributes, Label]],
     *,
     mistakes: int,
     error: float,
@@ -391,7 +393,7 @@ def _errors(hypothesis: Any, examples: list[tuple[Any, Any]]) -> int:
 
 def selected(
     learner: TaughtLearner,
-    examples: Iterable[tuple[Any, Any]],
+    examples: Iterable[tuple[Attributes, Label]],
     *,
     failure: float = 0.05,
     mistakes_only: bool = False,
@@ -461,7 +463,7 @@ def selected(
 
 def drawn(
     learner: TaughtLearner,
-    examples: Iterable[tuple[Any, Any]],
+    examples: Iterable[tuple[Attributes, Label]],
     *,
     failure: float = 0.05,
     seed: int = 0,

@@ -113,7 +113,7 @@ def _bound_of_rule(rule: Rule, rows: Rows) -> Bound:
 
 
 def bound_so_far(
-    learner: Any, instances: Any, labels: Sequence[Any], u: npt.ArrayLike, margin: float | None = None
+    learner: Any, instances: Any, labels: Sequence[Any] | np.ndarray, u: npt.ArrayLike, margin: float | None = None
 ) -> Vector:
     """The learner's bound after each trial, for one comparator: its noise is that of the trials so far.
 
@@ -155,7 +155,9 @@ def bound_so_far(
 # -- rows of labeled instances ---------------------------------------------------------------------------------------
 
 
-def rows_of(instances: Any, labels: Sequence[Any], report: Callable[[str, float], None]) -> tuple[Rows, Any]:
+def rows_of(
+    instances: Any, labels: Sequence[Any] | np.ndarray, report: Callable[[str, float], None]
+) -> tuple[Rows, Any]:
     """Return the vectors z of the trials, and the labels as an array; ``report`` takes a step and its finished share.
 
     z is x^label - x^j for every wrong class j of instances from `linmax.instances`, and the instance times the sign of

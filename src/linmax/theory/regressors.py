@@ -18,6 +18,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from linmax.jit.compiling import kernel
@@ -149,16 +150,16 @@ class EG:
             raise ValueError("weights have no length before the first trial; call learn or run first")
         return self._weights(self._logs)
 
-    def predict(self, x: Any) -> float:
+    def predict(self, x: npt.ArrayLike) -> float:
         """Return w.x for one instance; nothing changes."""
         rows = self._rows("x", x, 1)
         return float(rows[0] @ EG._weights(self, self._state(rows)))
 
-    def learn(self, x: Any, y: float) -> float:
+    def learn(self, x: npt.ArrayLike, y: float) -> float:
         """Predict one instance, then see its value y and change the weights; return the prediction."""
         return float(self._advance(self._rows("x", x, 1), _array("y", y, 0).reshape(1))[0])
 
-    def run(self, X: Any, y: Any) -> np.ndarray:
+    def run(self, X: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
         """Predict and learn row after row; return the predictions, each made before its y was seen.
 
         Parameters
@@ -170,7 +171,7 @@ class EG:
         """
         return self._advance(*self._trials(X, y))
 
-    def loss_bound(self, u: Any, X: Any, y: Any) -> float:
+    def loss_bound(self, u: npt.ArrayLike, X: npt.ArrayLike, y: npt.ArrayLike) -> float:
         """Bound the total square loss of a run over (X, y) from the start, against any fixed weights u.
 
         sum (yhat - y)^2 <= 2 / (2 - c) sum (u.x - y)^2 + (Rg^2 / c) KL(u, start), c = eta Rg^2 < 2; infinity

@@ -323,7 +323,8 @@ class LinearThreshold:
                 "disjunction of the attributes",
                 stacklevel=3,
             )
-        return Trace(self, self._names(predictions), wrong, changes != 0)
+        model: Any = self  # plays, predicts and shows its weights as a `Model` does
+        return Trace(model, self._names(predictions), wrong, changes != 0)
 
     def _judge(self, attributes: Any) -> tuple[np.ndarray, np.ndarray]:
         instances = self._instances(_one(attributes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, compute_class_weight
@@ -30,7 +31,9 @@ from linmax.models.model import Model, mask_of
 from linmax.models.sklearn.early_stopping import Samples, StoppingRule, fit, foresee, relative_weights, weights_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
 from linmax.models.weights import WeightArrays
+from linmax.techniques.technique import LearnerLike
 from linmax.util import files
+from linmax.util.aliases import Label, Labels, Matrix, PathLike
 from linmax.util.checks import boolean, one_of, refuse_masked
 from linmax.util.names import by_part
 
@@ -59,7 +62,7 @@ def all_or_nothing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[None]:
+def whole_file(path: PathLike) -> Iterator[None]:
     """Name the file in errors about something that it lacks."""
     try:
         yield
@@ -228,7 +231,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
 
     def __init__(
         self,
-        learner: Any = DEFAULT_LEARNER,
+        learner: LearnerLike = DEFAULT_LEARNER,
         *,
         scale: str | None = None,
         thresholds: bool = True,
@@ -238,10 +241,10 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 2,
         shuffle: bool = True,
-        class_weight: Any = None,
+        class_weight: Mapping[Label, float] | str | None = None,
         warm_start: bool = False,
         verbose: int = 0,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.learner = learner
         self.scale = scale
@@ -265,7 +268,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     # -- learning --
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Matrix, y: Labels, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit until the loss stops falling; without ``warm_start``, from scratch.
 
         Parameters
@@ -310,7 +313,15 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Matrix,
+        y: Labels,
+        classes: Labels | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        wrong: Labels | None = None,
+    ) -> Self:
         """Continue learning from these samples, in their order.
 
         Parameters
@@ -354,7 +365,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         else:
             self._model.run(instances, y[rows], grow=True, weights=weights[rows])
         self._scaling, self.classes_, self._shift = scaling, names, None
-        if self.class_weight is not None and scales_attributes(as_learner(self.learner)):
+        if isinstance(self.class_weight, Mapping) and scales_attributes(as_learner(self.learner)):
             self._shift = np.log([self.class_weight.get(name, 1.0) for name in names.tolist()])
         self.n_iter_ += 1
         return self
@@ -443,7 +454,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         """The model's number of each class in `classes_`."""
         return np.array([self._model.classes.index(name) for name in self.classes_.tolist()], np.int64)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Return the scores zeta(j) of weights of 2-norm 1: (n, k), or for two classes (n,), a difference.
 
         A learner without a single weight vector gives its scores as they are: votes, shares, or sums of such scores. A
@@ -469,12 +480,12 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
             predictions = scores.argmax(axis=1)
         return predictions, scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """Return the class of each sample."""
         predictions = self._scores(X)[0]
         return self.classes_[np.argsort(self._order)[predictions]]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Return the probability of each class (n, k): a softmax of the scores.
 
         The pools for attributes learn these probabilities. Of other learners the softmax is calibrated: its sharpness
@@ -484,7 +495,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         scores = self._scores(X)[1]
         return self._model.probabilities(scores)[:, self._order]
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Matrix) -> np.ndarray:
         """Return the logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
@@ -591,12 +602,12 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
                 setattr(model, name, description["fields"][name])
         return model
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Save to a file that is safe to open: arrays and plain data (see `linmax.util.files`)."""
         files.write(path, type(self).__name__, *self._state())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Load a model written by `save`; it continues exactly where the other stopped."""
         description, arrays = files.read(path, cls.__name__)
         with whole_file(path):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from copy import deepcopy
 from inspect import signature
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import StackingClassifier
@@ -43,7 +43,9 @@ from linmax.models.sklearn.classifier import (
 from linmax.models.sklearn.early_stopping import weights_of
 from linmax.models.sklearn.params import DEFAULT_LEARNER, LearnerParameters, scale_for
 from linmax.normalization import log_shares
+from linmax.techniques.technique import LearnerLike
 from linmax.util import files
+from linmax.util.aliases import Label, Labels, Matrix, PathLike
 from linmax.util.checks import boolean, fraction, one_of, refuse_masked
 from linmax.util.names import by_part
 
@@ -220,14 +222,14 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
 
     def __init__(
         self,
-        estimators: Sequence[tuple[str, Any]],
-        learner: Any = DEFAULT_LEARNER,
+        estimators: Sequence[tuple[str, object]],
+        learner: LearnerLike = DEFAULT_LEARNER,
         *,
-        cv: Any = None,
+        cv: object | None = None,
         stack_method: str = "auto",
         passthrough: bool = False,
         shuffle: bool = True,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -249,7 +251,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
     # -- learning --
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Matrix, y: Labels, sample_weight: npt.ArrayLike | None = None, **params: Any) -> Self:
         """Fit the models and learn to fuse them.
 
         Parameters
@@ -277,7 +279,15 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, wrong: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Matrix,
+        y: Labels,
+        classes: Labels | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        wrong: Labels | None = None,
+    ) -> Self:
         """Let the models predict these samples, the fusion learn from that, and then the models that can.
 
         The first call starts the models if all of them have a ``partial_fit``; otherwise it fits them as in `fit`, and
@@ -472,21 +482,21 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
             return sparse.csr_array(sparse.hstack([*tables, attributes], format="csr"))
         return np.hstack([*tables, attributes])
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Matrix) -> np.ndarray:
         """Return what the fusion learns from: k ratings by each model, a vote being 1 for its class.
 
         With ``passthrough`` the attributes follow.
         """
         return self._transform(X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
         """Return the names of the columns of `transform`: model_class, then those of the attributes."""
         check_is_fitted(self)
         given = _check_feature_names_in(self, input_features, generate_names=self.passthrough)
         names = [f"{model}_{label}" for model in self.named_estimators_ for label in self.classes_.tolist()]
         return np.array([*names, *given] if self.passthrough else names, dtype=object)
 
-    def predict(self, X: Any, *, reject: float | None = None) -> np.ndarray:
+    def predict(self, X: Matrix, *, reject: float | None = None) -> np.ndarray:
         """Return the class of each sample.
 
         With ``reject``, a risk, the answer is None, "do not know", where the probability of an error is larger.
@@ -500,16 +510,16 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
             predictions[probabilities.max(axis=1) < 1.0 - fraction("reject", reject, 0.1)] = None
         return predictions
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Return the probability of each class (n, k); see `LinearMaxClassifier.predict_proba`."""
         check_is_fitted(self)
         return self.final_estimator_.predict_proba(self._transform(X))
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Matrix) -> np.ndarray:
         """Return the logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> list[tuple[Any, ...]]:
+    def predict_set(self, X: Matrix, coverage: float = 0.9) -> list[tuple[Label, ...]]:
         """Return for each sample classes that include the right one as often as ``coverage``, the most probable first.
 
         Coverage is maintained online, whatever changes (see `VoteFusion.predict_set`): best after ``partial_fit``.
@@ -533,7 +543,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
 
     # -- files --
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Save the fusion to a file that is safe to open: arrays and plain data (see `linmax.util.files`).
 
         The models are not in it, because they may be of any kind; save them by their own means.
@@ -553,7 +563,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         files.write(path, type(self).__name__, description, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], estimators: Sequence[tuple[str, Any]]) -> Self:
+    def load(cls, path: PathLike, estimators: Sequence[tuple[str, object]]) -> Self:
         """Load a fusion written by `save`, over these fitted models: those it was saved with, in the same order.
 
         It continues exactly where the other stopped, except that the next rows of a block that was begun are predicted

@@ -23,6 +23,7 @@ from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.tables import Frames, is_table
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams.model import StreamModel
+from linmax.util.aliases import Source
 from linmax.util.checks import boolean, one_of, whole
 
 __all__ = ["FORMATS", "Batch", "Position", "Refusals", "Stream", "StreamModel", "register_format", "stream"]
@@ -87,7 +88,7 @@ class Stream:
 
 
 def stream(
-    source: Any,
+    source: Source,
     *,
     format: str | None = None,
     label: str | None = None,

@@ -8,7 +8,6 @@ brings.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,9 @@ from linmax.learners.base import scales_attributes
 from linmax.models.model import Model
 from linmax.models.streams.budget import bytes_given, refuse_small, room_for
 from linmax.models.weights import WeightArrays, Weights
+from linmax.techniques.technique import LearnerLike
 from linmax.util import files
+from linmax.util.aliases import PathLike
 from linmax.util.checks import boolean, one_of
 from linmax.util.names import by_part, handed_over
 
@@ -75,7 +76,7 @@ class StreamModel:
 
     def __init__(
         self,
-        learner: Any = "auto",
+        learner: LearnerLike = "auto",
         *,
         scale: str = "auto",
         thresholds: bool = True,
@@ -435,12 +436,12 @@ class StreamModel:
             raise ValueError(f"the model is damaged: {error!r}") from None
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write everything to one file, which holds no code and is replaced only when the new one is complete."""
         files.write(path, STREAM_KIND, *self.state())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """The model that was saved."""
         description, arrays = files.read(path, STREAM_KIND)
         return cls.from_state(description, handed_over(arrays))
