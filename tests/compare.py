@@ -386,7 +386,7 @@ def follow(
             weights = machine.weights.arrays
             if level < 1e-12 * peak and slow.log_scale == 0.0 and (level > 0.0 or weights.flat.any()):
                 return t  # what is left of the weights is rounding
-            flat = in_order(weights.flat, machine, given.k)
+            flat = in_order(weights, machine, given.k, slow.rule.w, slow.log_scale)
             assert_same_weights(flat, weights.log_scale, slow.rule, case, where)
         except AssertionError:
             if doubt.smallest < ROUNDING or any(_too_close(weights, x, case.graded) for weights in weights_before):
@@ -410,10 +410,17 @@ def _too_close(weights: Vector, x: Vector, graded: bool) -> bool:
     return bool(np.diff(np.sort(x @ weights)).min() < 1e-12 * largest)
 
 
-def in_order(flat: Vector, machine: Any, k: int) -> Vector:
-    """The weights with the classes as 0..k-1; a learner that discovers them numbers them as they come."""
+def in_order(weights: Any, machine: Any, k: int, expected: Vector, log_scale: float) -> Vector:
+    """The weights with the classes as 0..k-1; a learner that discovers them numbers them as they become known.
+
+    Coordinates of classes that are not yet known do not exist: there the reference's weights are taken.
+    """
     if machine.classes == list(range(k)):
-        return flat
+        return weights.flat
     experts_ = machine.layout.voters + machine.layout.raters
-    order = np.argsort(machine.classes)
-    return np.concatenate([flat[:experts_], flat[experts_:].reshape(-1, k)[:, order].ravel()])
+    flat = np.array(expected) * math.exp(log_scale - weights.log_scale)
+    flat[:experts_] = weights.flat[:experts_]
+    if machine.classes:
+        rows = weights.flat[experts_:].reshape(-1, len(machine.classes))
+        flat[experts_:].reshape(-1, k)[:, machine.classes] = rows
+    return flat

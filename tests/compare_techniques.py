@@ -288,7 +288,9 @@ def _compare_the_end(described: Any, machine: Any, slow: Any, given: Problem) ->
         assert ours == theirs, where
     if linear(described):
         weights, expected = machine.weights.arrays, slow.snapshot()
-        flat = in_order(weights.flat, machine, given.k)
+        flat = in_order(
+            weights, machine, given.k, expected.padded(given.matrices[0].shape[1]).weights, expected.log_scale
+        )
         assert_same_hypothesis(flat, weights.log_scale, expected, where)
     known = [machine.classes.index(c) for c in slow.linear.known]
     for t in range(max(0, len(given.labels) - 3), len(given.labels)):

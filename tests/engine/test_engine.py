@@ -323,14 +323,6 @@ def test_the_margin_is_that_of_the_weights(learner: str) -> None:
 
 
 @pytest.mark.small
-def test_margin_does_not_renumber_classes() -> None:
-    instances = linmax.instances(votes=[["a", "b"], ["b", "c"], ["c", "a"]], classes=["a", "b", "c"])
-    machine = run("R-perceptron", instances[:1], ["b"], discover=True).model
-    before = machine.classes
-    machine.margin(instances, ["c", "a", "b"])
-    assert machine.classes == before
-
-
 @compiled
 def test_a_weight_outside_the_range_of_floats_is_refused() -> None:
     data = majority_problem(trials=3000, noise=0.3, seed=1)

@@ -82,7 +82,7 @@ class Stream:
 
 def machine_for(learner: Any, stream: Stream) -> Model:
     first = stream.phases[0][0]
-    return Model(learner, first.layout, first.names, Settings(discover=True))
+    return Model(learner, first.layout, (), Settings(discover=True))
 
 
 def played(learner: Any, stream: Stream, piece: int = 10**9) -> tuple[Model, list[Any]]:

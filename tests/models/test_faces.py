@@ -199,7 +199,7 @@ def test_a_learner_is_a_run(text: str, kind: str) -> None:
 def grown(text: str, story: Story) -> tuple[Model, list[Any]]:
     """What a machine predicts that is given the columns and classes as they appear."""
     first = story.arrays(0, 1)
-    machine = Model(text, first.layout, first.names, Settings(discover=True, by_votes=True))
+    machine = Model(text, first.layout, (), Settings(discover=True, by_votes=True))
     said = []
     for t, label in enumerate(story.labels):
         said += machine.run(story.arrays(t, t + 1), [label], grow=True).predictions.tolist()

@@ -189,13 +189,12 @@ def test_a_class_that_only_votes_name():
     assert fusion.predict_proba([["z", "z"]]).argmax() == fusion.classes_.tolist().index("z")
     fusion = VoteFusion("winnow(1.2)", discover="labels").fit([["a", "b"]], ["a"])
     fusion.partial_fit([["z", "b"]], ["b"])
-    assert "z" in fusion.classes_
+    assert fusion.classes_.tolist() == ["a", "b"]  # no label has named z
     assert fusion.predict([["z", "z"]]).tolist() != ["z"]
-    assert fusion.predict_proba([["z", "z"]])[0, fusion.classes_.tolist().index("z")] == 0.0
     alone = VoteFusion("perceptron", discover="labels").fit([["a"]], ["a"]).partial_fit([["b"], ["a"]], ["a", "a"])
-    assert alone.classes_.tolist() == ["a", "b"]
+    assert alone.classes_.tolist() == ["a"]
     assert alone.predict([["b"]]).tolist() == ["a"]
-    assert alone.predict_proba([["b"]]).tolist() == [[1.0, 0.0]]
+    assert alone.predict_proba([["b"]]).tolist() == [[1.0]]
 
 
 # -- telling ------------------------------------------------------------------------------------------------------

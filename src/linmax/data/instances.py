@@ -121,12 +121,12 @@ class Instances:
             squares += np.asarray(self.csr.multiply(self.csr).sum(axis=1)).ravel()
         return float(np.sqrt(squares.max(initial=0.0)))
 
-    def compiled(self, classes: Sequence[Any]) -> Trials:
-        """The arrays for the kernels, with classes numbered as given."""
+    def compiled(self, classes: Sequence[Any], strict: bool = True) -> Trials:
+        """The arrays for the kernels, with classes numbered as given; others are refused, or else left out."""
         place = {name: i for i, name in enumerate(classes)}
-        table = np.array([place.get(name, -2) for name in self.names] + [-1], np.int32)
+        table = np.array([place.get(name, -2 if strict else -1) for name in self.names] + [-1], np.int32)
         votes = table[self.votes]
-        if (votes == -2).any():
+        if strict and (votes == -2).any():
             t, i = np.argwhere(votes == -2)[0]
             raise ValueError(
                 f"votes: voter {self.voter_names[i]!r} voted for {self.names[self.votes[t, i]]!r} at trial {t}, which "
@@ -134,7 +134,8 @@ class Instances:
             )
         scores = self.scores
         if scores.shape[1] and tuple(classes) != self.names:
-            if set(classes) != set(self.names):
+            rated = set(self.names)
+            if not rated.issuperset(classes) or (strict and len(rated) > len(classes)):
                 raise ValueError(f"scores rate the classes {list(self.names)!r}, but the learner has {list(classes)!r}")
             scores = np.ascontiguousarray(scores[:, :, [self.names.index(name) for name in classes]])
         indptr, indices, values = self._sparse

@@ -10,7 +10,7 @@ in between).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -140,23 +140,8 @@ class Engine:
         count = int(self.state.counts[member, TRIALS]) + 1
         return count * (count + 1) // 2 if self.runs[member].fade else count
 
-    def renumber(self, order: Sequence[int]) -> None:
-        """Rename class ``order[c]`` to c. Only classes not yet known may move: they have no weights yet."""
-        place = np.append(np.argsort(order), -1).astype(np.int32)
-        if self.tail is not None:
-            scores = self.tail.scores[:, :, order] if self.tail.scores.size else self.tail.scores
-            self.tail = self.tail._replace(votes=place[self.tail.votes], scores=np.ascontiguousarray(scores))
-        for node in self.top.walk():
-            node.renumber(order)
-
-    def know(self, classes: int) -> None:
-        """Let this many classes, from the first on, be predicted from now on, before a label has named them all."""
-        self.state.shape[KNOWN] = classes
-        for node in self.top.walk():
-            node.know(classes)
-
     def grow(self, layout: Layout, k: int) -> None:
-        """Add columns at the right of each block, and classes that are not yet known (see `linmax.engine.growth`)."""
+        """Add columns at the right of each block, and classes that become known (see `linmax.engine.growth`)."""
         grow(self, layout, k)
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linmax.core.contract import EXPERTS, STRIDE
+from linmax.core.contract import EXPERTS, KNOWN, STRIDE
 from linmax.data.arrays import Layout, widen
 from linmax.engine.coordinates import aligned, appearing, coordinates, stride_for
 from linmax.engine.loop import FIRST_SLOT, FIRST_START, appear
@@ -56,6 +56,8 @@ def grow(engine: Engine, layout: Layout, k: int) -> None:
         move(engine, layout, max(stride, stride_for(k)), space, everyone)
     add_coordinates(engine, layout, k, everyone)
     engine.layout, engine.k = layout, k
+    if engine.settings.candidates:
+        engine.state.shape[KNOWN] = k
     if engine.tail is not None:
         engine.tail = widen(engine.tail, layout, k)
     for node in engine.top.walk():

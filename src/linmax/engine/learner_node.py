@@ -7,7 +7,7 @@ never voted must not cause that. So where they would, the learner gets each vote
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -168,9 +168,6 @@ class LearnerNode(Node):
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._have(arrays["present"].copy())
         self.running.restore({name: array for name, array in arrays.items() if name != "present"})
-
-    def renumber(self, order: Sequence[int]) -> None:
-        self.running.renumber(order)
 
     def move(self, moved: Moved, old: Layout, new: Layout) -> None:
         if old.voters == new.voters and self._has_all(old.voters):

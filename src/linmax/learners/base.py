@@ -469,9 +469,6 @@ class Running(LearnerState):
         """Become the mixture of other states; this one has seen nothing (see `Description.unmixable`)."""
         raise NotImplementedError
 
-    def renumber(self, order: Sequence[int]) -> None:
-        """Class ``order[c]``, not yet known, is class c from now on."""
-
     def move(self, moved: Callable[[np.ndarray], np.ndarray]) -> None:
         """The coordinates have new places: ``moved`` puts the last axis of an array in order."""
 

@@ -831,7 +831,7 @@ class Question:
 
 def add_class(model: Model, layout: Layout) -> Engine:
     """Return a copy of the model's engine, with this layout, that knows one more class named by a vote."""
-    return model.visited(layout, [NEW_CLASS], [NEW_CLASS]).engine
+    return model.enlarged(layout, [NEW_CLASS]).engine
 
 
 # -- what a model stores to ask fewer voters ----------------------------------------------------------------------

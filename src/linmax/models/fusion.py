@@ -505,7 +505,6 @@ class FusionState:
         """Let the model of all voters learn."""
         if self.open and len(batch.names) > len(self.model.classes):
             self.model.grow(self.model.layout, batch.names)
-            self.model.engine.know(len(batch.names))
         if batch.names is self.model.classes and labels[0] is batch.names:  # one row, of which all is known
             learned = labels[1]
             trials = self.instances(batch)._replace(labels=learned)
@@ -584,27 +583,26 @@ class FusionState:
             yield np.arange(len(batch)), self.model, self.instances(batch)
             return
         if self.open and len(batch.names) > len(self.model.classes):  # more answers than in any trial learned
-            guest = self.model.visited(self.model.layout, batch.names, ())
-            guest.engine.know(len(batch.names))
-            yield np.arange(len(batch)), guest, self.instances(batch, guest)
+            larger = self.model.enlarged(self.model.layout, batch.names)
+            yield np.arange(len(batch)), larger, self.instances(batch, larger)
             return
         size, strange = self.sides.stretch(), self._strange(batch)
         beyond = strange.any(axis=1)
         of_few = np.zeros(len(batch), bool) if few is None else few.asked(self._codes(batch), batch.asked) & ~beyond
         if few is not None and of_few.any():
             yield from few.parts(np.flatnonzero(of_few), self._codes(batch), batch.asked)
-        guests = beyond & self.model.engine.settings.by_votes
-        usual = np.flatnonzero(~guests & ~of_few)
+        joining = beyond & self.model.engine.settings.by_votes
+        usual = np.flatnonzero(~joining & ~of_few)
         for begin in range(0, len(usual), size):
             trials = usual[begin : begin + size]
             yield trials, self.model, self.instances(batch[trials])
         alike: dict[tuple[int, ...], list[int]] = {}
-        for t in np.flatnonzero(guests).tolist():
+        for t in np.flatnonzero(joining).tolist():
             alike.setdefault(tuple(dict.fromkeys(batch.codes[t, strange[t]].tolist())), []).append(t)
         for votes, places in alike.items():
             names, trials = [batch.names[vote] for vote in votes], np.array(places)
-            guest = self.model.visited(self.model.layout, names, names)
-            yield trials, guest, self.instances(batch[trials], guest)
+            larger = self.model.enlarged(self.model.layout, names)
+            yield trials, larger, self.instances(batch[trials], larger)
 
     def predict(self, batch: VoteBatch) -> np.ndarray:
         """Return the class of each trial, or the answer."""

@@ -262,10 +262,10 @@ def merge_since(
     everyone = [*(models[place] for place in begun), *([] if model_of(base) is None else [base])]
     parts, count, shares = [model_of(one) for one in everyone], len(begun), shares[begun]
     union = UNIONS[type(models[0])](everyone, count)
-    classes, known, places = union_of_classes(parts)
+    classes, places = union_of_names(model.classes for model in parts)
     placed = [at._replace(state=model, classes=own) for at, model, own in zip(union.places, parts, places, strict=True)]
     before = placed[count] if len(placed) > count else None
-    mixture = Mixture(placed[:count], shares / shares.sum(), before, len(classes), known, last=last)
+    mixture = Mixture(placed[:count], shares / shares.sum(), before, len(classes), len(classes), last=last)
     engine = merge_engines(mixture.of(lambda model: model.engine), union.layout, multiplicative)
     mistakes = sum(times * part.state.mistakes for part, times in mixture.counted)
     merged: Mergeable = union.finish(Model.of(engine, classes, union.columns, mistakes, parts[:count]), mixture)
@@ -334,13 +334,6 @@ def union_of_names(lists: Iterable[Sequence[Any]]) -> tuple[list[Any], list[np.n
     return list(table), maps
 
 
-def union_of_classes(models: Sequence[Model]) -> tuple[list[Any], int, list[np.ndarray]]:
-    """Join classes, known ones first; returns them, the number of known ones, and the places of each model's."""
-    known = list(dict.fromkeys(name for model in models for name in model.known))
-    names, maps = union_of_names([known, *(model.classes for model in models)])
-    return names, len(known), maps[1:]
-
-
 def join_recent(parts: Sequence[tuple[Recent, np.ndarray]], mixture: Mixture, voters: int, trials: int) -> Asking:
     """Join the trials stored for panels, the latest of each, with the places of their voters."""
     kept = [(recent, own, part.classes) for (recent, own), part in zip(parts, mixture.parts, strict=False)]
@@ -367,10 +360,13 @@ def union_of_learners(everyone: Sequence[Learner], count: int) -> Union:
             unnamed = sum(learner._answers.unnamed for learner in learners if learner._answers is not None)
             description["answers"] = description["answers"] | {"unnamed": unnamed}
         merged = Learner.from_state(description, arrays)
+        signs = [*[1] * count, *[1 - count] * (len(everyone) - count)]
+        of_few = sum(sign * learner._asked().of_few for learner, sign in zip(everyone, signs, strict=True))
         kept = [learner._asked().recent for learner in learners]
         if all(recent.trials for recent in kept) and not (raters or attributes):
             trials = sum(recent.trials for recent in kept)
             merged._asking = join_recent([*zip(kept, voter_maps, strict=False)], mixture, len(voters), trials)
+        merged._asking.of_few = of_few
         return merged
 
     layout = Layout(len(voters), len(raters), 0, len(attributes), learners[0]._current_model.layout.constant)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Self
@@ -45,7 +45,7 @@ from linmax.engine.record import (
 from linmax.engine.record import TRIALS as COUNTED
 from linmax.learners.attributes.pool import RunningPool
 from linmax.models.calibration import Calibration, Confidence
-from linmax.models.trace import Trace, in_a_row
+from linmax.models.trace import Trace
 from linmax.models.weights import Columns, WeightArrays, Weights
 from linmax.rules.custom import as_pickled
 from linmax.techniques.combining import BestOf, Combined, WeightedCombination
@@ -227,43 +227,23 @@ class Model(Confidence):
     # -- growth ---------------------------------------------------------------------------------------------------
 
     def grow(self, layout: Layout, classes: Iterable[Any] = ()) -> None:
-        """Make room for the columns of this layout and for further classes, which are not yet known."""
+        """Make room for the columns of this layout and for further classes, which are numbered as they become known.
+
+        A class is known after the first trial with its label or, where votes discover classes, in the first trial with
+        a vote for it.
+        """
         names = list(dict.fromkeys([*self.classes, *classes]))
         if layout != self.layout or len(names) > len(self.classes):
             self.engine.grow(layout, len(names))
             self.record = widened(self.record, len(names))
             self.classes = names
 
-    def meet(self, labels: Iterable[Any], voted: Iterable[Any] = ()) -> None:
-        """Number the classes that are not yet known: those ``voted`` for, then in the order of these labels.
-
-        All of them are among the classes. A vote for a class makes it known before the trial is predicted, unless
-        classes are discovered by labels alone; a label after it.
-        """
-        known = int(self.engine.state.shape[KNOWN])
-        if known == len(self.classes):
-            return
-        voted = list(voted) if self.engine.settings.by_votes else []
-        names = self._ordered(self.classes, labels, voted)
-        if names != self.classes:
-            place = {name: i for i, name in enumerate(self.classes)}
-            self.engine.renumber([place[name] for name in names])
-            self.classes = names
-        if more := len(set(voted).difference(names[:known])):
-            self.engine.know(known + more)
-
-    def _ordered(self, classes: Iterable[Any], labels: Iterable[Any], voted: Iterable[Any]) -> list[Any]:
-        """Return classes in the order in which they become known."""
-        known = self.classes[: int(self.engine.state.shape[KNOWN])]
-        first = [*voted, *labels] if self.engine.settings.by_votes else labels
-        return list(dict.fromkeys([*known, *first, *classes]))
-
-    def visited(self, layout: Layout, classes: Iterable[Any], voted: Iterable[Any]) -> Self:
-        """A copy to judge instances by, with further columns and classes, and some voted for; this one stays."""
+    def enlarged(self, layout: Layout, classes: Iterable[Any] = ()) -> Self:
+        """Return a copy to predict with, which has further columns and classes; this model stays as it is."""
         other = copy(self)
         other.engine = deepcopy(self.engine)
         other.grow(layout, classes)
-        other.meet((), voted)
+        other.engine.state.shape[KNOWN] = len(other.classes)
         return other
 
     # -- trials in arrays -----------------------------------------------------------------------------------------
@@ -443,87 +423,56 @@ class Model(Confidence):
         weights: np.ndarray | None = None,
     ) -> Trace:
         """`run`, given distinct labels and for each trial the place of its label among them (coded as in `play`)."""
-        begins = self._debuts(instances, found, grow)
-        if len(begins) > 1:  # refused as a whole, or not at all
-            classes = list(
-                dict.fromkeys([*self.classes, *(found[0] if grow else []), *(instances.names if grow else [])])
-            )
-            _numbered(*found, classes)
-            self.fitted(instances, self._wider(instances.layout) if grow else self.layout, classes, grow)
-        parts = []
-        for begin, end in pairwise([*begins, len(instances)]):
-            rows = slice(begin, end)
-            part, weights_here = (
-                instances if len(begins) == 1 else instances[rows],
-                None if weights is None else weights[rows],
-            )
-            parts.append(self._run_stretch(part, (found[0], found[1][rows]), margins, grow, first_pass, weights_here))
-        return parts[0] if len(parts) == 1 else in_a_row(parts)
-
-    def _debuts(self, instances: Instances, found: tuple[list[Any], np.ndarray], grow: bool) -> list[int]:
-        """Return the first trial, and those at which a label or a vote names a class for the first time.
-
-        There the model grows, or the class becomes known, so that it does not matter how trials are cut into calls.
-        """
-        grow = grow and not (instances.fixed or instances.layout.raters)
-        joining = set(found[0]).union(instances.names) - set(self.classes) if grow else set()
-        by_votes = self.engine.settings.by_votes
-        strange = joining.union(instances.names).difference(self.known) if by_votes else joining
-        begins, size = {0}, len(instances)
-        for names, new, codes in (
-            (found[0], joining, np.maximum(found[1], -1)[:, None]),
-            (instances.names, strange, instances.votes),
-        ):
-            if new:
-                first = np.full(len(names) + 1, size)
-                first[codes[::-1].ravel()] = np.repeat(np.arange(size)[::-1], codes.shape[1])
-                begins |= {int(t) for name, t in zip(names, first, strict=False) if name in new and t < size}
-        return sorted(begins)
-
-    def _run_stretch(
-        self,
-        instances: Instances,
-        found: tuple[list[Any], np.ndarray],
-        margins: bool,
-        grow: bool,
-        first_pass: bool,
-        weights: np.ndarray | None,
-    ) -> Trace:
-        """`run_numbered` where votes name no class for the first time after the first trial."""
-        distinct, inverse = found
-        classes, layout = self.classes, self.layout
-        met: list[Any] = []  # in the order of their first trials
-        voted: list[Any] = []
-        if grow or len(self.known) < len(classes):
-            met = [distinct[i] for i in dict.fromkeys(inverse.tolist()) if i >= 0]
-            voted = [instances.names[vote] for vote in instances.votes[:1].ravel().tolist() if vote >= 0]
-        if grow:
-            classes, layout = (
-                list(dict.fromkeys([*classes, *met, *_named(instances, classes)])),
-                self._wider(instances.layout),
-            )
-        if len(self.known) < len(classes):  # in the order that `meet` will give them
-            among = set(classes)
-            classes = self._ordered(
-                classes, [name for name in met if name in among], [name for name in voted if name in among]
-            )
-        labels = _numbered(distinct, inverse, classes)
-        played = self.fitted(instances, layout, classes, grow)
+        debuts = self._debuts(instances, found) if grow or self.engine.settings.discover else {}
+        layout = self._wider(instances.layout) if grow else self.layout
+        classes = [*self.classes, *(name for names in debuts.values() for name in names)]
+        if instances.fixed and self.engine.settings.discover and not grow:
+            _numbered(*found, instances.names)
+        labels = _numbered(*found, classes)
+        trials = self.fitted(instances, layout, classes, grow or self.grows)  # refused as a whole, or not at all
+        trials = trials._replace(labels=labels, weights=trials.weights if weights is None else weights)
         self.grows |= grow
-        self.grow(layout, classes)
-        self.meet(met, voted)
         self.columns = Columns(
             max(self.columns.voters, instances.voter_names, key=len),
             self.columns.raters,
             max(self.columns.attributes, instances.attribute_names, key=len),
         )
-        trials = played._replace(labels=labels, weights=played.weights if weights is None else weights)
-        outcome = self.play(trials, margins=margins, first_pass=first_pass)
+        self.grow(layout)
+        parts = []
+        for begin, end in pairwise(sorted({0, *debuts, len(labels)}) if len(labels) else [0, 0]):
+            part = cut(trials, begin, end) if len(debuts.keys() | {0}) > 1 else trials
+            self.grow(layout, debuts.get(begin, ()))
+            parts.append(self.play(_among(part, len(self.classes)), margins=margins, first_pass=first_pass))
+        outcome = parts[0] if len(parts) == 1 else joined([replace(part, scores=None) for part in parts])
         predictions, changed = outcome.predictions, outcome.changed.view(np.bool_)
         wrong = predictions != labels
         if labels.min(initial=0) < 0:
             wrong = np.where(labels < 0, (predictions >= 0) & (predictions == NO_LABEL - 1 - labels), wrong)
         return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins, learned=labels)
+
+    def _debuts(self, instances: Instances, found: tuple[list[Any], np.ndarray]) -> dict[int, list[Any]]:
+        """Return the classes that become known, by the trial that names each of them first.
+
+        There the model grows, so that it does not matter how trials are cut into calls. In one trial those voted for
+        come before the label.
+        """
+        known, first = set(self.classes), dict[Any, tuple[int, int]]()
+        spelling = {name: name for name in found[0]}
+        voted = (instances.names, instances.votes) if self.engine.settings.by_votes else ((), instances.votes)
+        for kind, (names, codes) in enumerate([voted, (found[0], np.maximum(found[1], NO_LABEL)[:, None])]):
+            if known.issuperset(names):
+                continue
+            places = np.full(len(names) + 1, codes.size)
+            places[codes.ravel()[::-1]] = np.arange(codes.size)[::-1]  # of each name its first one
+            for name, place in zip(names, places.tolist(), strict=False):
+                if name not in known and place < codes.size:
+                    trial, column = divmod(place, codes.shape[1])
+                    here = (trial, column + kind * instances.votes.shape[1])
+                    first[name] = min(first.get(name, here), here)
+        debuts: dict[int, list[Any]] = {}
+        for name, (trial, _) in sorted(first.items(), key=lambda item: item[1]):
+            debuts.setdefault(trial, []).append(spelling.get(name, name))
+        return debuts
 
     def _wider(self, other: Layout) -> Layout:
         """The layout that holds this one's columns and the other's."""
@@ -596,7 +545,8 @@ class Model(Confidence):
                 "the same blocks and options, and the vocabulary= of named attributes"
             )
         self.check_range(instances)
-        return widen(instances.compiled(classes), layout, len(classes))
+        strict = not (grow or self.engine.settings.discover)
+        return widen(instances.compiled(classes, strict), layout, len(classes))
 
     # -- state ----------------------------------------------------------------------------------------------------
 
@@ -681,11 +631,14 @@ def mask_of(wrong: Any, size: int) -> np.ndarray:
     return mask
 
 
-def _named(instances: Instances, known: Sequence[Any]) -> Sequence[Any]:
-    """Return the classes that instances name: all of those given, or else those that get a vote."""
-    if instances.fixed or instances.layout.raters or set(instances.names) <= set(known):
-        return instances.names
-    return [instances.names[i] for i in np.unique(instances.votes).tolist() if i >= 0]
+def _among(trials: Trials, k: int) -> Trials:
+    """Return trials with the first k classes alone: votes for others abstain."""
+    votes, scores = trials.votes, trials.scores
+    if scores.shape[2] > k:
+        scores = np.ascontiguousarray(scores[:, :, :k])
+    if votes.max(initial=-1) >= k:
+        votes = np.where(votes < k, votes, np.int32(-1))
+    return trials._replace(votes=votes, scores=scores)
 
 
 def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) -> np.ndarray:

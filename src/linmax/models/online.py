@@ -651,7 +651,7 @@ class Learner:
     def _learn_class(self, blocks: Blocks, kept: Waiting | None, what: str, name: Hashable, weight: float) -> Any:
         """Learn a trial whose classes are those of the learner."""
         try:
-            place = self._known.get(name, -1)
+            place = self._places.get(name, -1)
         except TypeError:
             raise TypeError(f"label must be hashable, got {name!r}; use text, a number or a tuple") from None
         if what == "label" and no_label(name):
@@ -797,9 +797,7 @@ class Learner:
         """The columns or the classes have changed."""
         self._places = {name: place for place, name in enumerate(self.classes)}
         self._reading = Reading(self.classes, self._fixed, self._bounded, self._normalizer)
-        self._known = {name: self._places[name] for name in self._model.known}
-        # A vote for a class not yet known makes it known, which is no work for the short way.
-        self._chosen = {None: -1} | (self._known if self._engine.settings.by_votes else self._places)
+        self._chosen = {None: -1} | self._places
         self._short = may_have_path(self._engine)
         # Open while the arrays stay where they are (see `_open`).
         self._path: OneTrialPath | None = None
@@ -810,7 +808,7 @@ class Learner:
         self._of_votes = bool(self._voters) and not others
         if not self._of_votes and (self._heard or self._asking.recent.trials):
             self._heard, self._asking = [], Asking()
-        self._short = self._short and self._asking.choice is None
+        self._short = self._short and self._asking.choice is None and not self._choosing
 
     def _of_voters(self, votes: np.ndarray) -> Trials:
         """An instance of known voters alone, given the places they vote for."""
@@ -886,14 +884,12 @@ class Learner:
         return self._attributes, self._voters, self._raters, self._places
 
     def _columns(self, given: Given) -> Layout:
-        """Give new names their columns and new classes their places; returns the layout that they need."""
+        """Give new names their columns; return the layout that they need."""
         numbers, voted, rated, _ = given
         for names, met in [(self._attributes, numbers), (self._voters, voted), (self._raters, rated)]:
             for name in met:
                 if name not in names:
                     names[name] = len(names)
-        for name in [*said(voted).values(), *(c for row in rated.values() for c in row)]:
-            self._class(name)
         return Layout(len(self._voters), len(self._raters), 0, len(self._attributes), self._engine.layout.constant)
 
     def _class(self, name: Any) -> int:
@@ -938,7 +934,7 @@ class Learner:
         """The classes not yet known that votes make known, in the order of the voters."""
         if not self._engine.settings.by_votes:
             return []
-        fresh = {name: choice for name, choice in said(votes).items() if choice not in self._known}
+        fresh = {name: choice for name, choice in said(votes).items() if choice not in self._places}
         order = sorted(fresh, key=lambda name: self._voters.get(name, len(self._voters)))
         return [choice.item() if isinstance(choice, np.generic) else choice for choice in map(fresh.get, order)]
 
@@ -1028,7 +1024,7 @@ class Learner:
     def _choosing_engine(self, count: int) -> Engine:
         """The engine, or if there are more candidates than ever a copy that has places for them."""
         model = self._current_model
-        return model.engine if count <= len(model.classes) else model.visited(model.layout, range(count), ()).engine
+        return model.engine if count <= len(model.classes) else model.enlarged(model.layout, range(count)).engine
 
     def _judging(self, given: Given) -> tuple[Model, Engine, Trials]:
         """The model that judges an instance, the engine that does it, and the instance in its columns."""
@@ -1044,8 +1040,7 @@ class Learner:
         layout, guests = self._guests(given)
         if not voted:
             return self._model, self._engine.hosting(layout), self._instances(given, layout, guests)
-        rated = [name for row in given.scores.values() for name in row]
-        model = self._model.visited(layout, [*voted, *rated], voted)
+        model = self._model.enlarged(layout, voted)
         places = {name: place for place, name in enumerate(model.classes)}
         return model, model.engine, self._instances(given, layout, guests, places)
 
@@ -1104,7 +1099,7 @@ class Learner:
         self._alone()
         if not self._fixed:
             self._ids.see(self.trials, given.votes, self._places, label)
-        place = -1 if no_label(label) else self._known.get(label, -1)
+        place = -1 if no_label(label) else self._places.get(label, -1)
         if place >= 0 and weight == 1.0 and self._asking.choice is not None:
             code, answer = -2 - place if denied else place, None if served is UNSET else self._places.get(served, -1)
             number = self._learned_by_few(given, code, answer)
@@ -1114,18 +1109,17 @@ class Learner:
         labels = [] if denied or no_label(label) else [label.item() if isinstance(label, np.generic) else label]
         with self._named_anew():
             layout = self._columns(given)
-            for name in labels:
+            for name in [*self._voted(given.votes), *labels]:
                 self._class(name)
             model.grow(layout, self._places)
-        model.meet(labels, self._voted(given.votes))
-        self._places = {name: place for place, name in enumerate(model.classes)}
         try:
             code = -2 - self._places.get(label, len(self._places)) if denied else self._places[label] if labels else -1
             predicted, learned = self._play(self._instances(given), code, served, weight)
         finally:
             self._renamed()
         if learned >= 0 and self._of_votes:
-            self._hear(given.votes, self.classes[learned])
+            known = {name: choice if choice in self._places else None for name, choice in given.votes.items()}
+            self._hear(known, self.classes[learned])
         self._asking.changed()
         return predicted
 
@@ -1168,7 +1162,7 @@ class Learner:
         if self._path is None or votes is not None or type(attributes) is not dict or self._bounded is not None:
             return False
         try:
-            if label not in self._known:
+            if label not in self._places:
                 return False
         except TypeError:  # not hashable
             return False
@@ -1191,7 +1185,7 @@ class Learner:
 
     def _play_known(self, played: Trials, votes: Votes, label: Hashable, weight: float = 1.0) -> Any:
         """Learn one instance whose names and label are all known."""
-        predicted, _ = self._play(played, self._known[label], weight=weight)
+        predicted, _ = self._play(played, self._places[label], weight=weight)
         if self._of_votes:
             self._hear(votes, label)
         return predicted
@@ -1267,7 +1261,7 @@ class Learner:
             if isinstance(given, dict) and not given.keys() <= met.keys():
                 return False  # it would be closed before it is used
         names = NamePlaces(
-            self._attributes, self._voters, self._chosen, self._known, self.classes,
+            self._attributes, self._voters, self._chosen, self._places, self.classes,
             numbered(self._attributes), numbered(self._voters),
         )  # fmt: skip
         self._settle()
@@ -1318,7 +1312,7 @@ class Learner:
         size, layout = len(labels), self._engine.layout
         check_rows(indptr, len(columns), len(values), size)
         check_places("columns", columns, layout.sparse, "attributes")
-        check_places("labels", labels, len(self._known), "known classes")
+        check_places("labels", labels, len(self._places), "known classes")
         instances = no_trials(size)._replace(
             votes=np.full((size, layout.voters), -1, np.int32),
             signs=np.ones(layout.voters),
@@ -1425,7 +1419,7 @@ class Learner:
         if self._short and scores is None and candidates is None and (path is None or path.asked is not None):
             answered = self._ask(attributes, votes) is not REFUSED or self._again(attributes, votes) is not REFUSED
             if answered and self._path is not None and self._path.asked is not None:
-                return Judged(self._model.known, self._model, self._path.asked[:, : len(self._known)].copy(), -1)
+                return Judged(self._model.known, self._model, self._path.asked[:, : len(self._places)].copy(), -1)
         return self._judge(self._read(attributes, votes, scores, candidates))
 
     def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Label | None:
@@ -1681,7 +1675,7 @@ class Learner:
         """Return whether a trial cannot be for the few: it has a name or a class that is new."""
         if self._asking.choice is None or given.attributes or given.scores or given.votes.keys() - self._voters.keys():
             return True
-        return not self._known.keys() >= set(said(given.votes).values())
+        return not self._places.keys() >= set(said(given.votes).values())
 
     def _judged_by_few(self, given: Given) -> tuple[Model, Trials] | None:
         """The model of the few that answers this trial, and the instance in its columns."""

@@ -79,7 +79,8 @@ def run(
     settings = settings_of(tie, update_on_tie, discover)
     names = label_array(labels)
     found = distinct_labels(names, len(instances), gaps=True)
-    model = Model(described, instances.layout, classes_of(instances, found[0]), settings)
+    classes = classes_of(instances, found[0])
+    model = Model(described, instances.layout, [] if settings.discover else classes, settings)
     played = [model.run_numbered(instances, found, margins=margins)]
     while len(played) < passes and played[-1].changed.any():
         played.append(model.run_numbered(instances, found, margins=margins, first_pass=False))

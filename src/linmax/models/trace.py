@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from linmax.data.instances import Instances
     from linmax.models.model import Model
 
-__all__ = ["Trace", "in_a_row", "joined"]
+__all__ = ["Trace", "joined"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,9 @@ class Trace:
         if self.seen is None:
             raise ValueError("regret() needs the learner's first trials, played once; this trace continues others")
         instances, labels = self.seen
-        model = type(self.model)(self.model.learner, instances.layout, self.model.classes, self.model.engine.settings)
+        settings = self.model.engine.settings
+        classes = () if settings.discover else self.model.classes
+        model = type(self.model)(self.model.learner, instances.layout, classes, settings)
         return least(losses_of(model, instances, labels), switches)
 
     def plot(self, path: str | Path | None = None, bound: npt.ArrayLike | None = None) -> Figure:
@@ -171,11 +173,6 @@ def joined(traces: Sequence[Trace], seen: tuple[Instances, np.ndarray] | None = 
     consistent = not traces[-1].changed.any()
     if len(traces) == 1:
         return replace(traces[0], consistent=consistent, seen=seen)
-    return replace(in_a_row(traces), passes=len(traces), consistent=consistent)
-
-
-def in_a_row(traces: Sequence[Trace]) -> Trace:
-    """One trace of several that come one after the other."""
     margins = [trace.margins for trace in traces if trace.margins is not None]
     learned = [trace.learned for trace in traces if trace.learned is not None]
     return Trace(
@@ -184,5 +181,7 @@ def in_a_row(traces: Sequence[Trace]) -> Trace:
         np.concatenate([trace.wrong for trace in traces]),
         np.concatenate([trace.changed for trace in traces]),
         np.concatenate(margins) if margins else None,
+        len(traces),
+        consistent,
         learned=np.concatenate(learned) if learned else None,
     )

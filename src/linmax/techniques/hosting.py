@@ -66,9 +66,6 @@ class Host(Node):
         """`from_zero` of the learner inside."""
         return self.inner.from_zero
 
-    def renumber(self, order: Sequence[int]) -> None:
-        self.inner.renumber(order)
-
     def grown(self, engine: Engine) -> None:
         self.inner.grow(engine.layout, engine.k)
 

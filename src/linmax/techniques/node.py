@@ -153,12 +153,6 @@ class Node:
         """The output that it follows now, if it follows one."""
         raise NotImplementedError
 
-    def renumber(self, order: Sequence[int]) -> None:
-        """Rename class ``order[c]`` to c (see `Engine.renumber`)."""
-
-    def know(self, classes: int) -> None:
-        """This many classes are known from now on (see `Engine.know`)."""
-
     def move(self, moved: Callable[[np.ndarray], np.ndarray], old: Layout, new: Layout) -> None:
         """Put arrays over the coordinates of a layout into the order of another; ``moved`` permutes their last axis."""
 

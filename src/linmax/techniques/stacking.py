@@ -80,12 +80,6 @@ class Stacking(Node):
         own = {"squares": self.squares, "trials": self.trials}
         return own | {f"fusion.{name}": array for name, array in self.fusion.arrays.items()}
 
-    def renumber(self, order: Sequence[int]) -> None:
-        self.fusion.renumber(order)
-
-    def know(self, classes: int) -> None:
-        self.fusion.know(classes)
-
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         fusion = {name.removeprefix("fusion."): array for name, array in arrays.items() if name.startswith("fusion.")}
         own = {name: array for name, array in arrays.items() if not name.startswith("fusion.")}

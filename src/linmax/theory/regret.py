@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from linmax.core.contract import KNOWN
 from linmax.data.arrays import cut
 from linmax.data.instances import Instances
 from linmax.data.names import distinct_labels
@@ -61,8 +60,8 @@ def votes_of(model: Model) -> RunningVotes:
 def losses_of(model: Model, instances: Instances, labels: Sequence[Any] | np.ndarray) -> Losses:
     """The losses of a pool that has learned nothing yet, on its first trials."""
     distinct, inverse = distinct_labels(labels, len(instances), gaps=True)
-    known = int(model.engine.state.shape[KNOWN])
-    if (inverse < 0).any() or known < len(model.classes):
+    known = len(model.classes)
+    if (inverse < 0).any() or model.engine.settings.discover:
         raise ValueError("regret needs a label at every trial and all classes known from the start; see discover=")
     places = np.array([model.classes.index(name) for name in distinct], np.int32)[inverse]
     played, pool = model.fitted(instances)._replace(labels=places), votes_of(model)
