@@ -13,21 +13,239 @@ import random
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from functools import wraps
+from inspect import signature
 from itertools import count
-from typing import Any
-from urllib.parse import quote, urlsplit
+from operator import itemgetter
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
+from urllib.parse import quote, urlencode, urlsplit
 
 from linmax.service.ids import Ids
+
+if TYPE_CHECKING:
+    import numpy as np
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
 ACCEPTED, AGAIN = 202, (429, 503)
 LONGEST_PAUSE = 5.0
 POOL = 64
-UNSET: Any = object()
-INSTANCE_BLOCKS = ("attributes", "votes", "scores", "candidates")
+
+Label = str | int
+Attributes: TypeAlias = "Mapping[str, float] | Sequence[float] | np.ndarray"
+Votes: TypeAlias = "Mapping[str, Label | None] | Sequence[Label | None] | np.ndarray"
+Scores: TypeAlias = "Mapping[str, Mapping[str, float] | Sequence[float] | np.ndarray]"
+Answer = TypeVar("Answer")
+Answer_co = TypeVar("Answer_co", covariant=True)
+P = ParamSpec("P")
+
+
+class Missing(Enum):
+    """Type of arguments that are not given, where None is a value."""
+
+    MISSING = 0
+
+
+MISSING = Missing.MISSING
+
+
+# -- what is sent, and what comes back --------------------------------------------------------------------------------
+
+
+class Evidence(TypedDict, total=False):
+    """Votes and scores of an instance."""
+
+    votes: Votes
+    scores: Scores
+
+
+class Blocks(Evidence, total=False):
+    """Parts of an instance besides its attributes."""
+
+    candidates: Sequence[Label]
+
+
+class Limits(TypedDict, total=False):
+    """Options that can be changed."""
+
+    max_pending: int
+    max_features: int
+    max_names: int
+    expire: float | None
+
+
+class Options(Limits, total=False):
+    """Options of a new model besides its learner."""
+
+    kind: str
+    labels: str
+    classes: Sequence[Label] | None
+    candidates: bool
+    answers: str
+    key: str | None
+    thresholds: bool
+    tie: str
+    update_on_tie: bool
+
+
+class ModelOptions(Options):
+    """Options of a model."""
+
+    learner: str
+
+
+class Question(TypedDict, total=False):
+    """Options of a question about the next voter."""
+
+    attributes: Attributes
+    candidates: Sequence[Label]
+    costs: Mapping[str, float]
+    tolerance: float
+    explore: float
+    voters: Sequence[str]
+
+
+class Summary(TypedDict):
+    """Figures of a model."""
+
+    name: str
+    state: str
+    options: ModelOptions
+    trials: int
+    mistakes: int
+    updates: int
+    classes: list[Label]
+    pending: int
+    applied_seq: int
+    snapshot_seq: int
+    created: int
+
+
+class Problem(TypedDict, total=False):
+    """The reason for a refusal."""
+
+    title: str
+    status: int
+    detail: str
+    field: str
+    confirm: str
+    quarantined: bool
+
+
+class Probability(TypedDict):
+    """The probability of a class."""
+
+    label: Label | None
+    probability: float
+
+
+class Result(TypedDict, total=False):
+    """The answer to one item of a batch, or an error."""
+
+    label: Label | None
+    id: str
+    seq: int
+    probabilities: list[Probability]
+    set: list[Label]
+    sure: bool
+    wrong: Label
+    predicted: Label | None
+    mistake: bool | None
+    error: Problem
+
+
+class Weight(TypedDict, total=False):
+    """One weight; with ``label`` if each class has its own."""
+
+    name: str
+    weight: float
+    label: Label
+
+
+class Weights(TypedDict):
+    """The largest weights of each kind."""
+
+    voters: list[Weight]
+    raters: list[Weight]
+    thresholds: list[Weight]
+    attributes: list[Weight]
+
+
+class Score(TypedDict):
+    """The score of a class."""
+
+    label: Label
+    score: float
+
+
+class Explanation(TypedDict):
+    """The label, the score of every class, and the weights behind them."""
+
+    label: Label | None
+    scores: list[Score]
+    weights: Weights
+
+
+class WaitingPrediction(TypedDict):
+    """A prediction that waits for its label."""
+
+    id: str
+    seq: int
+    at: int
+    label: Label | None
+
+
+class Trial(TypedDict):
+    """A trial with its events."""
+
+    id: str
+    state: str
+    events: list[dict[str, object]]
+
+
+class PanelLine(TypedDict):
+    """Some voters, their cost and their accuracy."""
+
+    voters: list[str]
+    cost: float
+    accuracy: float
+    behind: float
+
+
+class Panel(TypedDict):
+    """How few voters are enough."""
+
+    trials: int
+    panels: list[PanelLine]
+
+
+class Imported(TypedDict):
+    """Counts of imported lines, and the first problems with their lines."""
+
+    stored: int
+    repeated: int
+    refused: int
+    problems: list[tuple[int, Problem]]
 
 
 class ServiceError(RuntimeError):
@@ -65,12 +283,48 @@ class RetryLater(Exception):
         self.seconds, self.error = seconds, error
 
 
-class ClientRequest:
+def _whole(answer: Any) -> Any:
+    return answer
+
+
+@dataclass(frozen=True)
+class ClientRequest(Generic[Answer]):
     """A request, and the function that picks the result from its answer."""
 
-    def __init__(self, method: str, path: str, body: Any, pick: Callable[[Any], Any], repeatable: bool) -> None:
-        self.method, self.path, self.pick, self.repeatable = method, path, pick, repeatable
-        self.body = None if body is None else json.dumps(body, allow_nan=False).encode()
+    method: str
+    path: str
+    body: object = None  # for JSON, or bytes
+    pick: Callable[[Any], Answer] = _whole
+    repeatable: bool = True
+
+    @property
+    def content(self) -> bytes | None:
+        """The body as bytes."""
+        if self.body is None or isinstance(self.body, bytes):
+            return self.body
+        return json.dumps(self.body, allow_nan=False).encode()
+
+
+class Verb(Protocol[P, Answer_co]):
+    """A method of both clients, whose result a `Client` returns, and an `AsyncClient` when it is awaited."""
+
+    @overload
+    def __get__(self, client: Client, owner: type) -> Callable[P, Answer_co]: ...
+    @overload
+    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Awaitable[Answer_co]]: ...
+
+
+def verb(make: Callable[Concatenate[Verbs, P], ClientRequest[Answer]]) -> Verb[P, Answer]:
+    """Return the method that sends the requests that ``make`` returns."""
+
+    @wraps(make)
+    def send(client: Verbs, *arguments: P.args, **options: P.kwargs) -> object:
+        return client._send(make(client, *arguments, **options))
+
+    described = signature(make)
+    result = str(described.return_annotation).removeprefix("ClientRequest[").removesuffix("]")
+    send.__signature__ = described.replace(return_annotation=result)  # type: ignore[attr-defined]
+    return cast("Verb[P, Answer]", send)
 
 
 class Verbs:
@@ -90,171 +344,227 @@ class Verbs:
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
 
-    def _send(self, request: ClientRequest) -> Any:
+    def _send(self, request: ClientRequest[Answer]) -> object:
         raise NotImplementedError
-
-    def _ask(
-        self, method: str, path: str, body: Any = None, pick: str | Callable[[Any], Any] = "", repeatable: bool = True
-    ) -> Any:
-        """Send a request; the result is a field of the answer, or what `pick` makes of it, or the whole answer."""
-        function = pick if callable(pick) else (lambda answer: answer[pick]) if pick else (lambda answer: answer)
-        return self._send(ClientRequest(method, path, body, function, repeatable))
 
     # -- models ---------------------------------------------------------------------------------------
 
-    def create(self, name: str, learner: str = "auto", **options: Any) -> Any:
+    @verb
+    def create(self, name: str, learner: str = "auto", **options: Unpack[Options]) -> ClientRequest[Summary]:
         """Create a model: ``kind`` ("attributes", "votes", "scores", "mixed"), ``classes`` and so on; its summary.
 
         The first model of its kind on a machine waits until its code is compiled. The same model may be created again.
         """
-        return self._ask("POST", f"/v1/models?wait={self._timeout / 2:g}", {"name": name, "learner": learner} | options)
+        path = f"/v1/models?wait={self._timeout / 2:g}"
+        return ClientRequest("POST", path, {"name": name, "learner": learner} | _given(**options))
 
-    def models(self, after: str = "", limit: int = 1000) -> Any:
+    @verb
+    def models(self, after: str = "", limit: int = 1000) -> ClientRequest[list[Summary]]:
         """Return summaries of models by name, those ``after`` a name."""
-        return self._ask("GET", f"/v1/models?after={quote(after)}&limit={limit}", pick="models")
+        return ClientRequest("GET", _query("/v1/models", after=after, limit=limit), pick=itemgetter("models"))
 
-    def copy(self, model: str, name: str) -> Any:
+    @verb
+    def copy(self, model: str, name: str) -> ClientRequest[Summary]:
         """Copy a model with what it has learned; the summary of the copy."""
-        return self._ask("POST", _path(model, "copy"), {"name": name}, repeatable=False)
+        return ClientRequest("POST", _path(model, "copy"), {"name": name}, repeatable=False)
 
-    def model(self, name: str) -> Any:
+    @verb
+    def model(self, name: str) -> ClientRequest[Summary]:
         """Return the summary of one model: trials, mistakes, classes, options and so on."""
-        return self._ask("GET", _path(name))
+        return ClientRequest("GET", _path(name))
 
-    def change(self, model: str, **limits: Any) -> Any:
+    @verb
+    def change(self, model: str, *, name: str | None = None, **limits: Unpack[Limits]) -> ClientRequest[Summary]:
         """Change ``name``, ``max_pending``, ``max_features``, ``max_names`` or ``expire`` of a model; its summary."""
-        return self._ask("PATCH", _path(model), limits)
+        return ClientRequest("PATCH", _path(model), {**limits, **_given(name=name)})
 
-    def ask_to_delete(self, name: str) -> Any:
+    @verb
+    def ask_to_delete(self, name: str) -> ClientRequest[str]:
         """Return the word that confirms a deletion; it is valid for two minutes."""
-        return self._ask("DELETE", _path(name), pick=_confirmation)
+        return ClientRequest("DELETE", _path(name), pick=_confirmation)
 
-    def delete(self, name: str, confirm: str) -> Any:
+    @verb
+    def delete(self, name: str, confirm: str) -> ClientRequest[None]:
         """Delete a model and its log; `confirm` is the word that `ask_to_delete` returned."""
-        return self._ask("DELETE", f"{_path(name)}?confirm={quote(confirm)}", repeatable=False)
+        return ClientRequest("DELETE", _query(_path(name), confirm=confirm), repeatable=False)
 
-    def weights(self, model: str, limit: int = 100) -> Any:
+    @verb
+    def weights(self, model: str, limit: int = 100) -> ClientRequest[Weights]:
         """Return the largest weights of each kind."""
-        return self._ask("GET", _path(model, f"weights?limit={limit}"))
+        return ClientRequest("GET", _query(_path(model, "weights"), limit=limit))
 
-    def curve(self, model: str, points: int = 1000) -> Any:
+    @verb
+    def curve(self, model: str, points: int = 1000) -> ClientRequest[list[list[int | None]]]:
         """Return points [trials, mistakes, plurality's mistakes, best voter's mistakes]."""
-        return self._ask("GET", _path(model, f"curve?points={points}"), pick="points")
+        return ClientRequest("GET", _query(_path(model, "curve"), points=points), pick=itemgetter("points"))
 
-    def snapshot(self, model: str) -> Any:
+    @verb
+    def snapshot(self, model: str) -> ClientRequest[bytes]:
         """Return the model as bytes of a file that `linmax.Learner.load` reads."""
-        return self._ask("GET", _path(model, "snapshot"))
+        return ClientRequest("GET", _path(model, "snapshot"))
+
+    @verb
+    def upload(self, name: str, content: bytes) -> ClientRequest[Summary]:
+        """Create a model from the bytes of a file, such as `snapshot` returns and `linmax.Learner.save` writes."""
+        return ClientRequest("PUT", _path(name, "snapshot"), content, repeatable=False)
 
     # -- predictions ----------------------------------------------------------------------------------
 
+    @verb
     def predict(
-        self, model: str, attributes: Any = None, *, id: str | None = None, reject: float | None = None, **blocks: Any
-    ) -> Any:
+        self,
+        model: str,
+        attributes: Attributes | None = None,
+        *,
+        id: str | None = None,
+        reject: float | None = None,
+        **blocks: Unpack[Blocks],
+    ) -> ClientRequest[Label | None]:
         """Return the label of an instance, None before a class is known. With an ``id`` it is stored for its label.
 
         With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
         Here and below ``blocks`` are ``votes``, ``scores`` and ``candidates``, as for `linmax.Learner`.
         """
         body = _instance(attributes, blocks) | _given(id=id, reject=reject)
-        return self._ask("POST", _path(model, "predict"), body, "label")
+        return ClientRequest("POST", _path(model, "predict"), body, itemgetter("label"))
 
-    def keep(self, model: str, attributes: Any = None, **blocks: Any) -> Any:
+    @verb
+    def keep(
+        self, model: str, attributes: Attributes | None = None, **blocks: Unpack[Blocks]
+    ) -> ClientRequest[tuple[str, Label | None]]:
         """Predict an instance and store it under a new id until its label comes; return (id, label)."""
         id = self._ids.new()
         body = _instance(attributes, blocks) | {"id": id}
-        return self._ask("POST", _path(model, "predict"), body, lambda answer: (id, answer["label"]))
+        return ClientRequest("POST", _path(model, "predict"), body, lambda answer: (id, answer["label"]))
 
-    def predict_proba(self, model: str, attributes: Any = None, **blocks: Any) -> Any:
+    @verb
+    def predict_proba(
+        self, model: str, attributes: Attributes | None = None, **blocks: Unpack[Blocks]
+    ) -> ClientRequest[dict[Label | None, float]]:
         """Return the probability of each class or candidate, {class: probability}, the most probable first."""
         body = _instance(attributes, blocks) | {"probabilities": True}
-        return self._ask("POST", _path(model, "predict"), body, _probabilities)
+        return ClientRequest("POST", _path(model, "predict"), body, _probabilities)
 
-    def predict_set(self, model: str, attributes: Any = None, *, coverage: float = 0.9, **blocks: Any) -> Any:
+    @verb
+    def predict_set(
+        self, model: str, attributes: Attributes | None = None, *, coverage: float = 0.9, **blocks: Unpack[Blocks]
+    ) -> ClientRequest[tuple[Label, ...]]:
         """Return the classes or candidates that contain the label as often as ``coverage``, the most probable first."""
         body = _instance(attributes, blocks) | {"coverage": coverage}
-        return self._ask("POST", _path(model, "predict"), body, lambda answer: tuple(answer["set"]))
+        return ClientRequest("POST", _path(model, "predict"), body, lambda answer: tuple(answer["set"]))
 
-    def predict_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
+    @verb
+    def predict_many(self, model: str, items: Sequence[Mapping[str, object]]) -> ClientRequest[list[Result]]:
         """Return results for several instances, dicts with ``attributes`` and so on, and ``id`` to store them."""
-        return self._ask("POST", _path(model, "predict/batch"), {"items": list(items)}, "results")
+        return ClientRequest("POST", _path(model, "predict", "batch"), {"items": list(items)}, itemgetter("results"))
 
-    def explain(self, model: str, attributes: Any = None, **blocks: Any) -> Any:
+    @verb
+    def explain(
+        self, model: str, attributes: Attributes | None = None, **blocks: Unpack[Blocks]
+    ) -> ClientRequest[Explanation]:
         """Return the label, the score of every class, and the weights behind them."""
-        return self._ask("POST", _path(model, "explain"), _instance(attributes, blocks))
+        return ClientRequest("POST", _path(model, "explain"), _instance(attributes, blocks))
 
-    def rank(self, model: str, candidates: Any, **blocks: Any) -> Any:
+    @verb
+    def rank(self, model: str, candidates: Sequence[Label], **blocks: Unpack[Evidence]) -> ClientRequest[list[Label]]:
         """Return the candidates, the best first."""
-        body = _instance(None, blocks | {"candidates": candidates})
-        return self._ask("POST", _path(model, "rank"), body, lambda answer: [row["label"] for row in answer["ranking"]])
+        body = _instance(None, Blocks(candidates=candidates, **blocks))
+        return ClientRequest("POST", _path(model, "rank"), body, lambda answer: [r["label"] for r in answer["ranking"]])
 
     # -- labels ---------------------------------------------------------------------------------------
 
+    @verb
     def learn(
         self,
         model: str,
-        attributes: Any = None,
+        attributes: Attributes | None = None,
         *,
-        label: Any = UNSET,
-        wrong: Any = UNSET,
+        label: Label | Missing | None = MISSING,
+        wrong: Label | Missing = MISSING,
         weight: float | None = None,
         id: str | None = None,
-        **blocks: Any,
-    ) -> Any:
+        **blocks: Unpack[Blocks],
+    ) -> ClientRequest[Label | None]:
         """Learn an instance with its label, or with ``id`` alone the label of a stored one; return the prediction.
 
         With ``wrong`` in place of the label all that is known is that the label is not this class.
         """
-        if (label is UNSET) == (wrong is UNSET):
+        if (label is MISSING) == (wrong is MISSING):
             raise TypeError("learn() requires label= or wrong=, one of them")
         given = _instance(attributes, blocks)
-        truth = {"label": _plain(label)} if wrong is UNSET else {"wrong": _plain(wrong)}
-        verb = "learn" if given or id is None else "label"
+        truth = {"label": _plain(label)} if wrong is MISSING else {"wrong": _plain(wrong)}
+        action = "learn" if given or id is None else "label"
         body = given | truth | _given(weight=weight) | {"id": id or self._ids.new()}
-        return self._ask("POST", _path(model, verb), body, "predicted")
+        return ClientRequest("POST", _path(model, action), body, itemgetter("predicted"))
 
-    def learn_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
+    @verb
+    def learn_many(self, model: str, items: Sequence[Mapping[str, object]]) -> ClientRequest[list[Result]]:
         """Learn several instances in this order, dicts with ``label`` and perhaps ``id``; return the results."""
         body = {"items": [{"id": self._ids.new()} | dict(item) for item in items]}
-        return self._ask("POST", _path(model, "learn/batch"), body, "results")
+        return ClientRequest("POST", _path(model, "learn", "batch"), body, itemgetter("results"))
 
-    def label_many(self, model: str, items: Sequence[Mapping[str, Any]]) -> Any:
+    @verb
+    def label_many(self, model: str, items: Sequence[Mapping[str, object]]) -> ClientRequest[list[Result]]:
         """Learn the labels of stored instances, dicts with ``id`` and ``label``; return the results."""
-        return self._ask("POST", _path(model, "label/batch"), {"items": list(items)}, "results")
+        return ClientRequest("POST", _path(model, "label", "batch"), {"items": list(items)}, itemgetter("results"))
 
-    def forget(self, model: str, id: str) -> Any:
+    @verb
+    def forget(self, model: str, id: str) -> ClientRequest[None]:
         """Give up a stored instance whose label will not come."""
-        return self._ask("DELETE", _path(model, f"predictions/{quote(id, safe='')}"))
+        return ClientRequest("DELETE", _path(model, "predictions", id))
 
-    def waiting(self, model: str, after: int = 0, limit: int = 100) -> Any:
+    @verb
+    def waiting(self, model: str, after: int = 0, limit: int = 100) -> ClientRequest[list[WaitingPrediction]]:
         """Return predictions that wait for their label, oldest first."""
-        return self._ask("GET", _path(model, f"predictions?after={after}&limit={limit}"), pick="predictions")
+        path = _query(_path(model, "predictions"), after=after, limit=limit)
+        return ClientRequest("GET", path, pick=itemgetter("predictions"))
 
-    def trial(self, model: str, id: str) -> Any:
+    @verb
+    def trial(self, model: str, id: str) -> ClientRequest[Trial]:
         """Return the state of one trial and its events in the log."""
-        return self._ask("GET", _path(model, f"trials/{quote(id, safe='')}"))
+        return ClientRequest("GET", _path(model, "trials", id))
 
-    def wants_label(self, model: str, attributes: Any = None, *, id: str | None = None, **blocks: Any) -> Any:
+    @verb
+    def wants_label(
+        self, model: str, attributes: Attributes | None = None, *, id: str | None = None, **blocks: Unpack[Blocks]
+    ) -> ClientRequest[bool]:
         """Return whether the label of an instance is worth asking for; with ``id`` alone that of a stored one."""
         body = _instance(attributes, blocks) | {"id": id or self._ids.new()}
-        return self._ask("POST", _path(model, "wants_label"), body, "wanted")
+        return ClientRequest("POST", _path(model, "wants_label"), body, itemgetter("wanted"))
+
+    @verb
+    def export(self, model: str = "", since: int = 0) -> ClientRequest[bytes]:
+        """Return the events after a number, of one model or of all, as lines of JSON."""
+        return ClientRequest("GET", _query("/v1/export", model=model, since=since))
+
+    @verb
+    def import_events(self, lines: bytes, model: str = "") -> ClientRequest[Imported]:
+        """Store and learn the events of an export, all as those of ``model`` if it is given; repeating is harmless."""
+        return ClientRequest("POST", _query("/v1/import", model=model), lines)
 
     # -- voters ---------------------------------------------------------------------------------------
 
-    def ask(self, model: str, votes: Mapping[str, Any], **options: Any) -> Any:
+    @verb
+    def ask(
+        self, model: str, votes: Mapping[str, Label | None], **options: Unpack[Question]
+    ) -> ClientRequest[str | None]:
         """Return the voter to ask next, given the votes so far; None if asking more is not worth it.
 
         ``options`` are ``attributes``, ``candidates``, ``costs``, ``tolerance``, ``explore`` and ``voters``. See
         `linmax.Learner.ask`, whose defaults the service has.
         """
-        return self._ask("POST", _path(model, "ask"), _given(votes=votes, **options), "voter")
+        return ClientRequest("POST", _path(model, "ask"), _given(votes=votes, **options), itemgetter("voter"))
 
-    def panel(self, model: str, costs: Mapping[str, float] | None = None) -> Any:
+    @verb
+    def panel(self, model: str, costs: Mapping[str, float] | None = None) -> ClientRequest[Panel]:
         """Return how few voters are enough: {"trials", "panels": [{"voters", "cost", "accuracy", "behind"}, ...]}."""
-        return self._ask("POST", _path(model, "panel"), _given(costs=costs))
+        return ClientRequest("POST", _path(model, "panel"), _given(costs=costs))
 
     # -- shared by both ways of sending ---------------------------------------------------------------
 
-    def _result(self, request: ClientRequest, status: int, headers: Mapping[str, str], content: bytes) -> Any:
+    def _result(
+        self, request: ClientRequest[Answer], status: int, headers: Mapping[str, str], content: bytes
+    ) -> Answer:
         """Return the result for the caller; raise `RetryLater` if the request should be sent again."""
         is_json = headers.get("content-type", "") in ("application/json", "application/problem+json")
         answer = json.loads(content) if is_json and content else content or None
@@ -266,7 +576,7 @@ class Verbs:
             return request.pick(answer)
         raise _error(status, answer)
 
-    def _pause(self, request: ClientRequest, attempt: int, error: Exception) -> float:
+    def _pause(self, request: ClientRequest[Answer], attempt: int, error: Exception) -> float:
         """Return the seconds until a request is sent again, or raise the error if it is not."""
         if isinstance(error, RetryLater) and error.error is None:
             return error.seconds
@@ -319,7 +629,7 @@ class Client(Verbs):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _send(self, request: ClientRequest) -> Any:
+    def _send(self, request: ClientRequest[Answer]) -> Answer:
         for attempt in count():
             try:
                 return self._result(request, *self._exchange(request))
@@ -330,14 +640,14 @@ class Client(Verbs):
             time.sleep(pause)
         raise AssertionError("not reached")
 
-    def _exchange(self, request: ClientRequest) -> tuple[int, dict[str, str], bytes]:
+    def _exchange(self, request: ClientRequest[Answer]) -> tuple[int, dict[str, str], bytes]:
         if not request.repeatable:  # the service may have closed an idle connection meanwhile
             self.close()
         connection = getattr(self._own, "connection", None)
         if connection is None:
             kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
             connection = self._own.connection = kind(self._host, self._port, timeout=self._timeout)
-        connection.request(request.method, request.path, request.body, self._headers)
+        connection.request(request.method, request.path, request.content, self._headers)
         answer = connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
 
@@ -379,7 +689,7 @@ class AsyncClient(Verbs):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _send(self, request: ClientRequest) -> Any:
+    async def _send(self, request: ClientRequest[Answer]) -> Answer:
         for attempt in count():
             try:
                 async with asyncio.timeout(self._timeout):
@@ -390,14 +700,14 @@ class AsyncClient(Verbs):
             await asyncio.sleep(pause)
         raise AssertionError("not reached")
 
-    async def _exchange(self, request: ClientRequest) -> tuple[int, dict[str, str], bytes]:
+    async def _exchange(self, request: ClientRequest[Answer]) -> tuple[int, dict[str, str], bytes]:
         if self._idle and request.repeatable:
             reader, writer = self._idle.pop()
         else:  # always if it may not be repeated: the service may have closed an idle connection meanwhile
             context = ssl.create_default_context() if self._secure else None
             reader, writer = await asyncio.open_connection(self._host, self._port, ssl=context)
         try:
-            body = request.body or b""
+            body = request.content or b""
             lines = [f"{request.method} {request.path} HTTP/1.1"]
             lines += [f"{name}: {value}" for name, value in self._headers.items()]
             writer.write("\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body)
@@ -415,39 +725,46 @@ class AsyncClient(Verbs):
         return int(head[0].split()[1]), headers, content
 
 
-def _path(model: str, rest: str = "") -> str:
-    return f"/v1/models/{quote(model, safe='')}" + (f"/{rest}" if rest else "")
+def _path(model: str, *rest: str) -> str:
+    return "/".join(["/v1/models", *(quote(step, safe="") for step in (model, *rest))])
 
 
-def _instance(attributes: Any, blocks: dict[str, Any]) -> dict[str, Any]:
+def _query(path: str, **parameters: str | int) -> str:
+    given = {name: value for name, value in parameters.items() if value != ""}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _instance(attributes: Attributes | None, blocks: Blocks) -> dict[str, object]:
     """Return the parts of an instance that are given, with arrays as lists."""
-    if unknown := blocks.keys() - INSTANCE_BLOCKS:
-        raise TypeError(f"unexpected argument {min(unknown)!r}; an instance is {', '.join(INSTANCE_BLOCKS)}")
+    if unknown := blocks.keys() - Blocks.__annotations__.keys():
+        known = ", ".join(("attributes", *Blocks.__annotations__))
+        raise TypeError(f"unexpected argument {min(unknown)!r}; an instance is {known}")
     return _given(attributes=attributes, **blocks)
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _given(**fields: object) -> dict[str, object]:
     return {name: _plain(value) for name, value in fields.items() if value is not None}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(name): _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
-    return value.tolist() if hasattr(value, "tolist") else value
+    to_list = getattr(value, "tolist", None)
+    return value if to_list is None else to_list()
 
 
-def _probabilities(answer: Any) -> Any:
+def _probabilities(answer: dict[str, list[Probability]]) -> dict[Label | None, float]:
     return {row["label"]: row["probability"] for row in answer["probabilities"]}
 
 
-def _confirmation(answer: Any) -> Any:
+def _confirmation(answer: Problem) -> str:
     if "confirm" not in answer:
         raise _error(answer["status"], answer)
     return answer["confirm"]
 
 
-def _error(status: int, answer: Any) -> ServiceError:
+def _error(status: int, answer: object) -> ServiceError:
     problem = answer if isinstance(answer, dict) else {}
     return ServiceError(status, problem.get("detail", "the service gave no reason"), problem.get("field"))

@@ -19,8 +19,9 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from harness import HERE, PATIENCE, Server, free_port, read_log
 
 import linmax
-from linmax import cli
+from linmax import cli, client
 from linmax.client import AsyncClient, Client, ServiceError
+from linmax.service import schemas
 from linmax.service.keys import KeyFile
 from linmax.service.server import Connection
 
@@ -32,6 +33,31 @@ def server(tmp_path_factory, nursery):
     with Server(tmp_path_factory.mktemp("clients") / "data", nursery=nursery) as server:
         assert server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})[0] == 201
         yield server
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("Limits", "Limits"),
+        ("ModelOptions", "ModelOptions"),
+        ("Summary", "Summary"),
+        ("Problem", "Problem"),
+        ("Probability", "Probability"),
+        ("Result", "LearnedItem"),
+        ("Weight", "Weight"),
+        ("Weights", "WeightsView"),
+        ("Score", "Score"),
+        ("Explanation", "ExplanationView"),
+        ("WaitingPrediction", "WaitingPrediction"),
+        ("Trial", "TrialView"),
+        ("PanelLine", "PanelLineView"),
+        ("Panel", "PanelView"),
+        ("Imported", "Imported"),
+    ],
+)
+def test_the_types_of_the_client_are_those_of_the_service(ours, theirs):
+    known = set(getattr(client, ours).__annotations__) | ({"name"} if ours == "Limits" else set())  # it is a parameter
+    assert known == set(getattr(schemas, theirs).__struct_fields__)
 
 
 class TestOurs:
@@ -56,6 +82,12 @@ class TestOurs:
             file = tmp_path / "life.linmax"
             file.write_bytes(client.snapshot("life"))
             assert linmax.Learner.load(file).predict(votes={"ann": "x"}) == "x"
+            assert client.upload("again", client.snapshot("life"))["trials"] == 4
+            client.create("told", "winnow(1.5)", kind="votes")
+            assert client.import_events(client.export("life"), "told")["stored"] == len(
+                client.export("told").splitlines()
+            )
+            assert client.weights("told") == client.weights("life")
             assert {model["name"] for model in client.models()} >= {"life", "m"}
             assert set(client.predict_proba("life", votes={"ann": "x"})) == {"x", "y"}
             id, _ = client.keep("life", votes={"ann": "x"})
