@@ -315,8 +315,8 @@ def ignored(_seq, _predicted, _fault):
 
 def recovery(events, folder):
     from linmax.service.log import EventLog
-    from linmax.service.model import ServedModel, warm_up
     from linmax.service.replay import replay
+    from linmax.service.served_model import ServedModel, warm_up
 
     path = folder / "recovery"
     filled(path, events)

@@ -28,7 +28,6 @@ from typing import (
     Generic,
     ParamSpec,
     Protocol,
-    TypeAlias,
     TypedDict,
     TypeVar,
     Unpack,
@@ -40,7 +39,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from linmax.service.ids import Ids
 
 if TYPE_CHECKING:
-    import numpy as np
+    from linmax.util.aliases import Attributes, Candidates, Scores, Votes
 
 if TYPE_CHECKING:
     pass
@@ -52,9 +51,6 @@ LONGEST_PAUSE = 5.0
 POOL = 64
 
 Label = str | int
-Attributes: TypeAlias = "Mapping[str, float] | Sequence[float] | np.ndarray"
-Votes: TypeAlias = "Mapping[str, Label | None] | Sequence[Label | None] | np.ndarray"
-Scores: TypeAlias = "Mapping[str, Mapping[str, float] | Sequence[float] | np.ndarray]"
 Answer = TypeVar("Answer")
 Answer_co = TypeVar("Answer_co", covariant=True)
 P = ParamSpec("P")
@@ -82,7 +78,7 @@ class Evidence(TypedDict, total=False):
 class Blocks(Evidence, total=False):
     """Parts of an instance besides its attributes."""
 
-    candidates: Sequence[Label]
+    candidates: Candidates
 
 
 class Limits(TypedDict, total=False):
@@ -414,7 +410,7 @@ class Verbs:
     def predict(
         self,
         model: str,
-        attributes: Attributes | None = None,
+        attributes: Attributes = None,
         *,
         id: str | None = None,
         reject: float | None = None,
@@ -430,7 +426,7 @@ class Verbs:
 
     @verb
     def keep(
-        self, model: str, attributes: Attributes | None = None, **blocks: Unpack[Blocks]
+        self, model: str, attributes: Attributes = None, **blocks: Unpack[Blocks]
     ) -> ClientRequest[tuple[str, Label | None]]:
         """Predict an instance and store it under a new id until its label comes; return (id, label)."""
         id = self._ids.new()
@@ -439,7 +435,7 @@ class Verbs:
 
     @verb
     def predict_proba(
-        self, model: str, attributes: Attributes | None = None, **blocks: Unpack[Blocks]
+        self, model: str, attributes: Attributes = None, **blocks: Unpack[Blocks]
     ) -> ClientRequest[dict[Label | None, float]]:
         """Return the probability of each class or candidate, {class: probability}, the most probable first."""
         body = _instance(attributes, blocks) | {"probabilities": True}
@@ -447,7 +443,7 @@ class Verbs:
 
     @verb
     def predict_set(
-        self, model: str, attributes: Attributes | None = None, *, coverage: float = 0.9, **blocks: Unpack[Blocks]
+        self, model: str, attributes: Attributes = None, *, coverage: float = 0.9, **blocks: Unpack[Blocks]
     ) -> ClientRequest[tuple[Label, ...]]:
         """Return the classes or candidates that contain the label as often as ``coverage``, the most probable first."""
         body = _instance(attributes, blocks) | {"coverage": coverage}
@@ -460,7 +456,7 @@ class Verbs:
 
     @verb
     def explain(
-        self, model: str, attributes: Attributes | None = None, **blocks: Unpack[Blocks]
+        self, model: str, attributes: Attributes = None, **blocks: Unpack[Blocks]
     ) -> ClientRequest[Explanation]:
         """Return the label, the score of every class, and the weights behind them."""
         return ClientRequest("POST", _path(model, "explain"), _instance(attributes, blocks))
@@ -477,7 +473,7 @@ class Verbs:
     def learn(
         self,
         model: str,
-        attributes: Attributes | None = None,
+        attributes: Attributes = None,
         *,
         label: Label | Missing | None = MISSING,
         wrong: Label | Missing = MISSING,
@@ -526,7 +522,7 @@ class Verbs:
 
     @verb
     def wants_label(
-        self, model: str, attributes: Attributes | None = None, *, id: str | None = None, **blocks: Unpack[Blocks]
+        self, model: str, attributes: Attributes = None, *, id: str | None = None, **blocks: Unpack[Blocks]
     ) -> ClientRequest[bool]:
         """Return whether the label of an instance is worth asking for; with ``id`` alone that of a stored one."""
         body = _instance(attributes, blocks) | {"id": id or self._ids.new()}
@@ -734,7 +730,7 @@ def _query(path: str, **parameters: str | int) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def _instance(attributes: Attributes | None, blocks: Blocks) -> dict[str, object]:
+def _instance(attributes: Attributes, blocks: Blocks) -> dict[str, object]:
     """Return the parts of an instance that are given, with arrays as lists."""
     if unknown := blocks.keys() - Blocks.__annotations__.keys():
         known = ", ".join(("attributes", *Blocks.__annotations__))

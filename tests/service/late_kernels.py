@@ -9,8 +9,8 @@ import sys
 
 from numba.core.dispatcher import Dispatcher
 
-from linmax.service.model import UNFIT, make_learner, warm_up
 from linmax.service.schemas import ModelOptions
+from linmax.service.served_model import UNFIT, make_learner, warm_up
 
 
 def ask_everything(learner, instance):

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from linmax.service.app import App
-from linmax.service.settings import ServiceSettings
+from linmax.service.service_settings import ServiceSettings
 
 
 class Local:

@@ -66,8 +66,8 @@ def main():
     from linmax import cli
     from linmax.service import server
     from linmax.service.log import EventLog
-    from linmax.service.model import warm_up
     from linmax.service.schemas import ModelOptions
+    from linmax.service.served_model import warm_up
 
     assert server is not None
     if "--small-steps" in sys.argv:

@@ -121,7 +121,7 @@ class TestRequests:
 
 class TestWork:
     def test_an_explanation_is_bounded(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("linmax.service.weights.MOST_BEHIND", 7)
+        monkeypatch.setattr("linmax.service.largest_weights.MOST_BEHIND", 7)
         with Local(tmp_path) as local:
             assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
             instance = {f"f{i}": 1.0 + i for i in range(10)}

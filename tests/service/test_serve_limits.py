@@ -66,7 +66,7 @@ def test_bodies_that_arrive_at_a_time_are_limited(tmp_path):
 def test_an_instance_is_counted_before_anything_is_done_with_it(tmp_path, kind, block, count, monkeypatch):
     touched = []
     for name in ("_attributes", "_votes"):
-        monkeypatch.setattr(f"linmax.service.instances.{name}", lambda *given: touched.append(given))
+        monkeypatch.setattr(f"linmax.service.bodies.{name}", lambda *given: touched.append(given))
     with Local(tmp_path) as local:
         made = {"name": "m", "learner": "perceptron", "kind": kind}
         assert local.call("POST", "/v1/models?wait=300", made).status == 201

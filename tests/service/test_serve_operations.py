@@ -152,8 +152,8 @@ class TestFairness:
         local.call("POST", f"{M}/learn", {"attributes": {f"f{i}": 1.0 for i in range(500)}, "label": "x"})
         local.call("POST", f"{M}/learn", {"attributes": {f"f{i}": -1.0 for i in range(400)}, "label": "y"})
         cache = local.service.models["m"].weights
-        monkeypatch.setattr("linmax.service.weights.QUICK", -1.0)
-        monkeypatch.setattr("linmax.service.weights.COPY_LIFETIME", 1e9)
+        monkeypatch.setattr("linmax.service.largest_weights.QUICK", -1.0)
+        monkeypatch.setattr("linmax.service.largest_weights.COPY_LIFETIME", 1e9)
         view = local.call("GET", f"{M}/weights?limit=7").body
         assert len(view["attributes"]) == 7
         first = cache._arrays

@@ -10,8 +10,8 @@ pytest.importorskip("apsw", reason="needs the extra 'serve'")
 from local import Local
 
 from linmax.models.weights import Columns
-from linmax.service import model as model_module
-from linmax.service import weights
+from linmax.service import largest_weights as weights
+from linmax.service import served_model as model_module
 from linmax.service.schemas import BodyReader, LearnBody
 
 M = "/v1/models/m"
@@ -66,7 +66,7 @@ def test_a_model_is_probed_before_it_serves(tmp_path):
     ("learner", "kind"), [("perceptron", "attributes"), ("auto", "attributes"), ("winnow(1.5)", "votes")]
 )
 def test_the_weights_of_a_large_model_are_found_in_a_thread(tmp_path, monkeypatch, learner, kind):
-    monkeypatch.setattr("linmax.service.weights.SMALL_STATE", 0)
+    monkeypatch.setattr("linmax.service.largest_weights.SMALL_STATE", 0)
     with Local(tmp_path) as local:
         make(local, learner, kind)
         instance = RAIN if kind == "attributes" else VOTES
@@ -87,7 +87,7 @@ def test_a_learner_without_weights_is_not_asked_each_time(tmp_path, monkeypatch)
         asked.append(1)
         raise ValueError("it has none")
 
-    monkeypatch.setattr("linmax.service.weights._weights", refuse)
+    monkeypatch.setattr("linmax.service.largest_weights._weights", refuse)
     with Local(tmp_path) as local:
         make(local)
         assert [local.call("GET", f"{M}/weights").status for _ in range(3)] == [409, 409, 409]
@@ -100,7 +100,7 @@ def test_names_as_json_holds_them():
 
 
 def test_the_largest_weights_are_sought_once_for_all_who_look(tmp_path, monkeypatch):
-    monkeypatch.setattr("linmax.service.weights.QUICK", -1.0)
+    monkeypatch.setattr("linmax.service.largest_weights.QUICK", -1.0)
     sought = []
     plain = weights._largest
     monkeypatch.setattr(weights, "_largest", lambda *given: sought.append(given[-1]) or plain(*given))
@@ -111,7 +111,7 @@ def test_the_largest_weights_are_sought_once_for_all_who_look(tmp_path, monkeypa
         shown = [local.call("GET", f"{M}/weights?limit={most}").body for most in (5, 5, 6, 5)]
         assert sought == [5, 6]
         assert shown[0] == shown[1] == shown[3]
-        monkeypatch.setattr("linmax.service.weights.COPY_LIFETIME", 0.0)
+        monkeypatch.setattr("linmax.service.largest_weights.COPY_LIFETIME", 0.0)
         local.service.models["m"].weights._good_until = 0.0  # long after
         assert local.call("POST", f"{M}/learn", {"attributes": {"snow": 1.0}, "label": "x"}).status == 200
         later = local.call("GET", f"{M}/weights?limit=5").body

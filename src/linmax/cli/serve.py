@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _serve(arguments: argparse.Namespace) -> None:
     from linmax.service import logs
     from linmax.service.server import serve
-    from linmax.service.settings import ServiceSettings
+    from linmax.service.service_settings import ServiceSettings
     from linmax.util import checks
 
     settings = ServiceSettings(
@@ -148,9 +148,9 @@ def _warm(arguments: argparse.Namespace) -> None:
 
     from linmax.cli.warm import in_parallel
     from linmax.engine.notation import parse
-    from linmax.service.model import warm_up
     from linmax.service.offline import descriptions
     from linmax.service.schemas import ModelOptions
+    from linmax.service.served_model import warm_up
 
     for name in arguments.learner:
         parse(name)  # raises now for a name that is unknown

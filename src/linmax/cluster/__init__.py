@@ -13,7 +13,7 @@ from linmax.cluster.shards import ShardError
 from linmax.cluster.sweep import Swept, sweep
 
 if TYPE_CHECKING:
-    from linmax.cluster.classifier import DaskClassifier
+    from linmax.cluster.dask_classifier import DaskClassifier
 
 __all__ = ["DaskClassifier", "Fit", "Pass", "Progress", "ShardError", "Swept", "connect", "fit", "sweep"]
 
@@ -21,7 +21,7 @@ __all__ = ["DaskClassifier", "Fit", "Pass", "Progress", "ShardError", "Swept", "
 def __getattr__(name: str) -> Any:
     """Import names that need scikit-learn when they are used."""
     if name == "DaskClassifier":
-        from linmax.cluster.classifier import DaskClassifier
+        from linmax.cluster.dask_classifier import DaskClassifier
 
         return DaskClassifier
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,6 @@ from starlette.responses import Response, StreamingResponse
 from linmax.models.online import Learner
 from linmax.service.importing import Importer
 from linmax.service.log import EventLog
-from linmax.service.model import Account, ServedModel, options_of
 from linmax.service.operations import Call, encode, json_response
 from linmax.service.schemas import (
     MODEL_NAME,
@@ -37,6 +36,7 @@ from linmax.service.schemas import (
     Status,
     Summary,
 )
+from linmax.service.served_model import Account, ServedModel, options_of
 from linmax.service.service import Creation, Service
 from linmax.service.views import After, summary
 

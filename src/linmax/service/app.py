@@ -19,11 +19,11 @@ from starlette.types import Receive, Scope, Send
 
 from linmax.service import admin, openapi, trials, views
 from linmax.service.keys import Gate, Key
-from linmax.service.metrics import Metrics
+from linmax.service.monitoring import Metrics
 from linmax.service.operations import JSON, Call, Operation, encode, refusal_response
 from linmax.service.schemas import Refusal
 from linmax.service.service import Service
-from linmax.service.settings import ServiceSettings
+from linmax.service.service_settings import ServiceSettings
 
 __all__ = ["OPERATIONS", "App"]
 

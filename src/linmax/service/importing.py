@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from linmax.service.instances import instance_of, truth_of
+from linmax.service.bodies import instance_of, truth_of
 from linmax.service.log import ASKS, Body, Event
 from linmax.service.pipeline import Entry
 from linmax.service.schemas import BodyReader, Imported, ImportRow, Instanced, LabelBody, LearnBody, Problem, Refusal

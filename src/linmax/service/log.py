@@ -45,8 +45,8 @@ from typing import Any, cast
 import apsw
 import msgspec
 
+from linmax.service.bodies import Instance, Label
 from linmax.service.folder import flush_folder
-from linmax.service.instances import Instance, Label
 from linmax.service.pages import CheckedVFS, DamagedPage, connect
 from linmax.service.schemas import Refusal
 

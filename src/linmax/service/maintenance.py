@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax.service.log import EventLog
-from linmax.service.model import ServedModel
+from linmax.service.served_model import ServedModel
 from linmax.service.snapshots import SNAPSHOT, SNAPSHOTS_KEPT, belongs
 from linmax.util import files
 

@@ -16,10 +16,10 @@ import numpy as np
 from linmax.service.environment import environment, versions
 from linmax.service.folder import log_in
 from linmax.service.log import ASKS, LABEL, LEARN, SKIPPED, WANTS, Damaged, EventLog, ModelRow
-from linmax.service.model import ServedModel
 from linmax.service.pages import CheckedVFS, connect
 from linmax.service.pipeline import Guess
 from linmax.service.replay import replay
+from linmax.service.served_model import ServedModel
 from linmax.service.snapshots import SNAPSHOT, Snapshots, belongs
 from linmax.util import files
 

@@ -20,7 +20,7 @@ from linmax.service.schemas import BodyReader, Refusal
 
 if TYPE_CHECKING:
     from linmax.service.app import App
-    from linmax.service.model import ServedModel
+    from linmax.service.served_model import ServedModel
     from linmax.service.service import Service
 
 __all__ = ["Call", "Operation", "encode", "json_response", "refusal_response"]

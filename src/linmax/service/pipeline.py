@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from linmax.service.instances import Label
+from linmax.service.bodies import Label
 from linmax.service.log import DiskFull, Event, EventLog, StorageFailed
 from linmax.service.schemas import Refusal
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from linmax.models.online import Learner
 from linmax.service.log import FORGET, LABEL, LEARN, PREDICT, SKIPPED, Damaged, Event, EventLog
-from linmax.service.model import PENDING, UNFIT, Noted, ServedModel
+from linmax.service.served_model import PENDING, UNFIT, Noted, ServedModel
 
 __all__ = ["Interrupted", "replay"]
 

@@ -21,7 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from linmax.service.app import App
-from linmax.service.settings import ServiceSettings
+from linmax.service.service_settings import ServiceSettings
 
 __all__ = ["serve"]
 

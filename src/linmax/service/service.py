@@ -15,18 +15,18 @@ from typing import Any
 import msgspec
 
 from linmax.models.online import Learner
+from linmax.service.bodies import Instance, InstanceLimits, Label
 from linmax.service.environment import environment, versions
 from linmax.service.folder import flush_folder, private_folder
 from linmax.service.ids import Ids
-from linmax.service.instances import Instance, InstanceLimits, Label
 from linmax.service.log import BACKUP_NOTE, Damaged, DiskFull, Event, EventLog, ModelRow
 from linmax.service.maintenance import Maintenance
-from linmax.service.model import SAME, UNFIT, Account, ServedModel, is_fragile, warm_up
-from linmax.service.names import Budget, KnownNames
+from linmax.service.memory_budget import Budget, KnownNames
 from linmax.service.pipeline import Entry, Guess, Pipeline
 from linmax.service.replay import Interrupted, replay
 from linmax.service.schemas import ModelOptions, NewModel, Refusal
-from linmax.service.settings import ServiceSettings
+from linmax.service.served_model import SAME, UNFIT, Account, ServedModel, is_fragile, warm_up
+from linmax.service.service_settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
 from linmax.service.trials import TrialService
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linmax.service.log import EventLog
-from linmax.service.model import ServedModel
+from linmax.service.served_model import ServedModel
 from linmax.util import files
 
 __all__ = ["SNAPSHOT", "SNAPSHOTS_KEPT", "SNAPSHOT_NAME", "Snapshots", "belongs"]

@@ -12,12 +12,12 @@ import msgspec
 from starlette.responses import Response
 
 from linmax.service import pipeline, schemas
-from linmax.service.instances import Instance, Label, instance_of, truth_of
+from linmax.service.bodies import Instance, Label, instance_of, truth_of
 from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Body, Event, EventLog
-from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
 from linmax.service.operations import Call, json_response, refusal_response
 from linmax.service.pipeline import Entry
 from linmax.service.schemas import Refusal
+from linmax.service.served_model import EMPTY_INSTANCE, UNFIT, ServedModel
 
 if TYPE_CHECKING:
     from linmax.service.service import Service

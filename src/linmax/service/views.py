@@ -9,10 +9,10 @@ from msgspec import Meta
 
 from linmax.models.asking import Inquiry
 from linmax.service import schemas
-from linmax.service.instances import Label, instance_of
-from linmax.service.model import EMPTY_INSTANCE, UNFIT, ServedModel
+from linmax.service.bodies import Label, instance_of
 from linmax.service.operations import Call
 from linmax.service.schemas import Refusal
+from linmax.service.served_model import EMPTY_INSTANCE, UNFIT, ServedModel
 
 PAGE_POINTS = 500  # of the curve, sent at a time
 PAGE_WEIGHTS = 40

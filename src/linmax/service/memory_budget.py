@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from linmax.models.online import Learner
-from linmax.service.instances import Instance, Label
+from linmax.service.bodies import Instance, Label
 from linmax.service.schemas import Refusal
 
 if TYPE_CHECKING:
-    from linmax.service.model import ServedModel
+    from linmax.service.served_model import ServedModel
 
 __all__ = ["Budget", "KnownNames", "named_in"]
 

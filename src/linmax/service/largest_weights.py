@@ -12,7 +12,7 @@ import numpy as np
 from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.weights import WeightArrays
-from linmax.service.instances import Instance
+from linmax.service.bodies import Instance
 from linmax.service.schemas import Weight, WeightsView
 
 __all__ = ["WeightsCache"]

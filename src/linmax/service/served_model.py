@@ -20,13 +20,13 @@ import numpy as np
 from linmax.core.contract import Rule
 from linmax.engine.notation import parse
 from linmax.models.online import Learner
+from linmax.service.bodies import Instance, InstanceLimits, Label
 from linmax.service.environment import environment
-from linmax.service.instances import Instance, InstanceLimits, Label
+from linmax.service.largest_weights import WeightsCache
 from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Event, ModelRow
-from linmax.service.names import KnownNames
+from linmax.service.memory_budget import KnownNames
 from linmax.service.pipeline import Guess
 from linmax.service.schemas import ModelOptions, Probability, Refusal
-from linmax.service.weights import WeightsCache
 from linmax.theory import bounds
 
 __all__ = [
