@@ -5,8 +5,9 @@ Attributes are standardised, cut off at 5 deviations and divided by sqrt(d). The
 - PA-I (C = 1) with a constant of 1, in time order the memory of the last labels;
 - SCW-I (eta = .9, C = 1) against the best rival;
 - the averaged Perceptron; a weight is how many steps it takes, but no more than put the label ahead;
-- softmax, by stochastic gradient steps of size 1 on the log loss, with the mean of about its last 400 hypotheses, which
-  follows drift: M += (W - M) / min(t, 400). A weight scales the step, up to 2 / |x|^2.
+- softmax, by the extended Kalman filter with a diagonal: with P_c its probabilities, v_c = 10 sum_f S_fc x_f^2 and
+  h = P_c (1 - P_c), a trial of weight w moves M_fc by w 10 S_fc x_f ([c = label] - P_c) / (1 + w h v_c) and S_fc by
+  -w h 10 (S_fc x_f)^2 / (1 + w h v_c). Then S grows by 1/2000, to 1 at most: it forgets, and so follows drift.
 
 The constant is scaled like any attribute otherwise; d is how many attributes were met so far.
 
@@ -41,9 +42,11 @@ __all__ = ["DenseMembers"]
 
 PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
 
-# PA; SCW's means and variances; the Perceptron and its lag; softmax and the mean of its hypotheses; how many
-TRACK, FIRM, DOUBT, QUICK, PAST, STEEP, MEAN, ROWS = range(8)
-SPAN = 400  # trials that the mean of the softmax goes over, about
+# Rows of an attribute's cells: PA; SCW's means and variances; the Perceptron and its lag; the softmax's means and
+# variances, which are in units of `PRIOR`
+PA, SCW, SCW_VARIANCE, PERCEPTRON, LAG, SOFTMAX, VARIANCE, ROWS = range(8)
+PRIOR = 10.0  # variance of the softmax's weights at first
+GROWTH = 1.0 + 1.0 / 2000.0  # of its variances at each trial: it remembers about 2,000 trials
 
 
 @kernel()
@@ -51,26 +54,22 @@ def score_dense(x: np.ndarray, one: float, cells: np.ndarray, scores: np.ndarray
     """Scores of the weights in all rows but the variances; row 0 of the cells is the constant, ``one`` for PA."""
     width = scores.shape[1]
     for q in range(ROWS):
-        value = one if q == TRACK else x[0]
+        value = one if q == PA else x[0]
         for c in range(width):
             scores[q, c] = value * cells[0, q, c]
-    track, firm, quick, past, steep, mean = (
-        scores[TRACK], scores[FIRM], scores[QUICK], scores[PAST], scores[STEEP], scores[MEAN],
-    )  # fmt: skip
+    pa, scw, perceptron, lag, softmax = scores[PA], scores[SCW], scores[PERCEPTRON], scores[LAG], scores[SOFTMAX]
     for f in range(1, x.size):
         row, value = cells[f], x[f]
         for c in range(width):
-            steep[c] += value * row[STEEP, c]
+            pa[c] += value * row[PA, c]
         for c in range(width):
-            mean[c] += value * row[MEAN, c]
+            scw[c] += value * row[SCW, c]
         for c in range(width):
-            track[c] += value * row[TRACK, c]
+            perceptron[c] += value * row[PERCEPTRON, c]
         for c in range(width):
-            firm[c] += value * row[FIRM, c]
+            lag[c] += value * row[LAG, c]
         for c in range(width):
-            quick[c] += value * row[QUICK, c]
-        for c in range(width):
-            past[c] += value * row[PAST, c]
+            softmax[c] += value * row[SOFTMAX, c]
 
 
 @kernel(hot=True)
@@ -88,61 +87,67 @@ def deny_dense(
     scores: np.ndarray,
 ) -> None:  # fmt: skip
     """One step of each member that lets this class fall behind its best other one, which itself stays as it is."""
-    other = best_rival(scores[TRACK], wrong, known)
+    other = best_rival(scores[PA], wrong, known)
     if other < 0:
         return
-    loss = 1.0 - (scores[TRACK, other] - scores[TRACK, wrong])
+    loss = 1.0 - (scores[PA, other] - scores[PA, wrong])
     if loss > 0.0:
         step = passive_step(x, one, loss, weight)
-        cells[0, TRACK, wrong] -= step * one
+        cells[0, PA, wrong] -= step * one
         for f in range(1, x.size):
-            cells[f, TRACK, wrong] -= step * x[f]
-    other = best_rival(scores[FIRM], wrong, known)
-    margin, v = scores[FIRM, other] - scores[FIRM, wrong], 0.0
+            cells[f, PA, wrong] -= step * x[f]
+    other = best_rival(scores[SCW], wrong, known)
+    margin, v = scores[SCW, other] - scores[SCW, wrong], 0.0
     for f in range(x.size):
-        v += x[f] * x[f] * cells[f, DOUBT, wrong]
+        v += x[f] * x[f] * cells[f, SCW_VARIANCE, wrong]
     if v > 0.0 and PHI * math.sqrt(v) > margin:
         wide = step_size(margin, v, PHI, weight)
         a, b = np.float32(wide), np.float32(shrinkage(wide, v, PHI))
         for f in range(x.size):
-            along = cells[f, DOUBT, wrong] * x[f]
-            cells[f, FIRM, wrong] -= a * along
-            cells[f, DOUBT, wrong] -= b * along * along
-    other = best_rival(scores[QUICK], wrong, known)
-    if scores[QUICK, wrong] >= scores[QUICK, other]:
+            along = cells[f, SCW_VARIANCE, wrong] * x[f]
+            cells[f, SCW, wrong] -= a * along
+            cells[f, SCW_VARIANCE, wrong] -= b * along * along
+    other = best_rival(scores[PERCEPTRON], wrong, known)
+    if scores[PERCEPTRON, wrong] >= scores[PERCEPTRON, other]:
         lag, steps = np.float32(trials), np.float32(min(weight, 1.0))
         for f in range(x.size):
-            cells[f, QUICK, wrong] -= steps * x[f]
-            cells[f, PAST, wrong] -= lag * steps * x[f]
+            cells[f, PERCEPTRON, wrong] -= steps * x[f]
+            cells[f, LAG, wrong] -= lag * steps * x[f]
 
 
 @kernel()
-def learn_softmax(
-    x: np.ndarray, label: int, known: int, trials: float, weight: float, cells: np.ndarray, scores: np.ndarray
-) -> None:
-    """One gradient step, and the mean of the hypotheses; of a class that is denied the rest are made more probable."""
-    pull, square, largest, total, wrong = scores[STEEP], 0.0, -np.inf, 0.0, DENIED - label if label < 0 else -1
-    for f in range(x.size):
-        square += x[f] * x[f]
+def learn_softmax(x: np.ndarray, label: int, known: int, weight: float, cells: np.ndarray, scores: np.ndarray) -> None:
+    """One step of the Kalman filter; of a class that is denied, the rest are made more probable."""
+    shares, sizes, largest, total, wrong = scores[SOFTMAX], scores[VARIANCE], -np.inf, 0.0, -1
+    if label < 0:
+        wrong = DENIED - label
     for c in range(known):
-        largest = max(largest, pull[c])
+        largest = max(largest, shares[c])
     for c in range(known):
-        pull[c] = math.exp(pull[c] - largest)
-        total += pull[c]
-    rest = total - pull[wrong] if wrong >= 0 else 0.0
-    step = np.float32(min(weight, 2.0 / square) if square > 0.0 else 0.0)
-    for c in range(pull.size):
-        right = 1.0 if c == label else 0.0
-        if wrong >= 0:
-            right = pull[c] / rest if c != wrong and rest > 0.0 else 0.0
-        pull[c] = step * np.float32(right - pull[c] / total) if c < known else np.float32(0.0)
-    rate = np.float32(1.0 / min(trials, SPAN))
+        shares[c] = math.exp(shares[c] - largest)
+        total += shares[c]
+    rest = total - shares[wrong] if wrong >= 0 else 0.0
+    for c in range(sizes.size):
+        sizes[c] = 0.0
     for f in range(x.size):
-        row = cells[f]
-        for c in range(pull.size):
-            row[STEEP, c] += x[f] * pull[c]
-        for c in range(pull.size):
-            row[MEAN, c] += rate * (row[STEEP, c] - row[MEAN, c])
+        row, square = cells[f], x[f] * x[f]
+        for c in range(sizes.size):
+            sizes[c] += square * row[VARIANCE, c]
+    for c in range(sizes.size):  # from here on the factors by which the weights move and the variances shrink
+        right, share = 1.0 if c == label else 0.0, shares[c] / total if c < known else 0.0
+        if wrong >= 0 and c < known:
+            right = shares[c] / rest if c != wrong and rest > 0.0 else 0.0
+        curvature = weight * PRIOR * share * (1.0 - share)
+        step = 1.0 / (1.0 + curvature * sizes[c])
+        shares[c] = weight * PRIOR * step * (right - share) if c < known else 0.0
+        sizes[c] = curvature * step
+    growth, most = np.float32(GROWTH), np.float32(1.0)
+    for f in range(x.size):
+        row, value = cells[f], x[f]
+        for c in range(sizes.size):
+            along = row[VARIANCE, c] * value
+            row[SOFTMAX, c] += shares[c] * along
+            row[VARIANCE, c] = min(most, growth * (row[VARIANCE, c] - sizes[c] * along * along))
 
 
 @kernel()
@@ -154,51 +159,51 @@ def learn_dense(
     if label < 0:
         deny_dense(x, one, DENIED - label, known, trials, weight, cells, scores)
         return
-    rival = best_rival(scores[TRACK], label, known)
+    rival = best_rival(scores[PA], label, known)
     if rival < 0:
         return
-    loss = 1.0 - (scores[TRACK, label] - scores[TRACK, rival])
+    loss = 1.0 - (scores[PA, label] - scores[PA, rival])
     if loss > 0.0:
         step = passive_step(x, one, loss, weight)
-        cells[0, TRACK, label] += step * one
-        cells[0, TRACK, rival] -= step * one
+        cells[0, PA, label] += step * one
+        cells[0, PA, rival] -= step * one
         for f in range(1, x.size):
-            cells[f, TRACK, label] += step * x[f]
-            cells[f, TRACK, rival] -= step * x[f]
-    rival = best_rival(scores[FIRM], label, known)
-    margin, v = scores[FIRM, label] - scores[FIRM, rival], 0.0
+            cells[f, PA, label] += step * x[f]
+            cells[f, PA, rival] -= step * x[f]
+    rival = best_rival(scores[SCW], label, known)
+    margin, v = scores[SCW, label] - scores[SCW, rival], 0.0
     for f in range(x.size):
-        v += x[f] * x[f] * (cells[f, DOUBT, label] + cells[f, DOUBT, rival])
+        v += x[f] * x[f] * (cells[f, SCW_VARIANCE, label] + cells[f, SCW_VARIANCE, rival])
     if v > 0.0 and PHI * math.sqrt(v) > margin:
         wide = step_size(margin, v, PHI, weight)
         a, b = np.float32(wide), np.float32(shrinkage(wide, v, PHI))
         for f in range(x.size):
             row, value = cells[f], x[f]
-            along = row[DOUBT, label] * value
-            row[FIRM, label] += a * along
-            row[DOUBT, label] -= b * along * along
-            along = row[DOUBT, rival] * value
-            row[FIRM, rival] -= a * along
-            row[DOUBT, rival] -= b * along * along
-    rival = best_rival(scores[QUICK], label, known)
-    if scores[QUICK, label] <= scores[QUICK, rival]:
+            along = row[SCW_VARIANCE, label] * value
+            row[SCW, label] += a * along
+            row[SCW_VARIANCE, label] -= b * along * along
+            along = row[SCW_VARIANCE, rival] * value
+            row[SCW, rival] -= a * along
+            row[SCW_VARIANCE, rival] -= b * along * along
+    rival = best_rival(scores[PERCEPTRON], label, known)
+    if scores[PERCEPTRON, label] <= scores[PERCEPTRON, rival]:
         lag, steps = np.float32(trials), np.float32(weight)
         if weight > 1.0:
             square = 0.0
             for f in range(x.size):
                 square += x[f] * x[f]
-            behind = scores[QUICK, rival] - scores[QUICK, label]
+            behind = scores[PERCEPTRON, rival] - scores[PERCEPTRON, label]
             steps = np.float32(min(weight, 1.0 + behind / (2.0 * square) if square > 0.0 else 1.0))
         for f in range(x.size):
             row, value = cells[f], steps * x[f]
-            row[QUICK, label] += value
-            row[QUICK, rival] -= value
-            row[PAST, label] += lag * value
-            row[PAST, rival] -= lag * value
+            row[PERCEPTRON, label] += value
+            row[PERCEPTRON, rival] -= value
+            row[LAG, label] += lag * value
+            row[LAG, rival] -= lag * value
 
 
 FIELDS = {
-    "cells": Field(("row", ROWS, "class"), (np.arange(ROWS) == DOUBT)[:, None], "", np.float32),
+    "cells": Field(("row", ROWS, "class"), np.isin(np.arange(ROWS), (SCW_VARIANCE, VARIANCE))[:, None], "", np.float32),
     "stats": Field(("column", 3), merge=""),  # count, mean and squares of each attribute
     "trials": Field(),
     "x": Field(("row",), merge="", dtype=np.float32, saved=False),
@@ -231,17 +236,17 @@ def play_dense(
         score_dense(x, one, cells, scores)
         past = np.float32(trials[0] + 1.0)
         for c in range(counts[t]):
-            votes[t, member, c] = scores[TRACK, c]
-            votes[t, member + 1, c] = scores[FIRM, c]
-            votes[t, member + 2, c] = scores[QUICK, c] - scores[PAST, c] / past
-            votes[t, member + 3, c] = scores[MEAN, c]
+            votes[t, member, c] = scores[PA, c]
+            votes[t, member + 1, c] = scores[SCW, c]
+            votes[t, member + 2, c] = scores[PERCEPTRON, c] - scores[LAG, c] / past
+            votes[t, member + 3, c] = scores[SOFTMAX, c]
         if learn:
             trials[0] += 1.0
             label = labels[t]
             known = max(counts[t], label + 1)
             learn_dense(x, one, label, known, trials[0], weights[t], cells, scores)
             if known > 1:
-                learn_softmax(x, label, known, trials[0], weights[t], cells, scores)
+                learn_softmax(x, label, known, weights[t], cells, scores)
 
 
 class DenseMembers(Group):
@@ -260,37 +265,37 @@ class DenseMembers(Group):
         cells, past = self.cells[:, :, :k].astype(np.float64), self.trials[0] + 1.0
         shrink = 1.0 / math.sqrt(max(1, len(cells) - 1))
         found = {
-            "PA-I": cells[:, TRACK] * shrink,
-            "SCW-I": cells[:, FIRM] * shrink,
-            "A-perceptron": (cells[:, QUICK] - cells[:, PAST] / past) * shrink,
-            "softmax": cells[:, MEAN] * shrink,
+            "PA-I": cells[:, PA] * shrink,
+            "SCW-I": cells[:, SCW] * shrink,
+            "A-perceptron": (cells[:, PERCEPTRON] - cells[:, LAG] / past) * shrink,
+            "softmax": cells[:, SOFTMAX] * shrink,
         }
-        found["PA-I"][:1] = cells[:1, TRACK]  # its constant is not scaled
+        found["PA-I"][:1] = cells[:1, PA]  # its constant is not scaled
         return found
 
     def mix(self, mixture: Mixture, width: int) -> None:
-        """Become the mixture: SCW by precision, the others by shares; the average of the Perceptron stays that of all.
+        """Become the mixture: SCW and softmax by precision, the others by shares.
 
-        The sum of the Perceptron's hypotheses that met a trial, T w - lag after T trials, adds up.
+        The sum of the Perceptron's hypotheses before each trial, T w - lag after T trials, adds up.
         """
         super().mix(mixture, width)
         columns = self.columns_of(mixture)
         self.fit(columns, width)
         shape = (len(self.cells), width)
-        shared = {kind: np.zeros(shape) for kind in (TRACK, QUICK, STEEP, MEAN)}
-        met, means = np.zeros(shape), []
-        for part, share in mixture.weighed:
-            spot, cells = self.placed(part)
-            for kind, mean in shared.items():
+        parts = [(*self.placed(part), share) for part, share in mixture.weighed]
+        for kind in (PA, PERCEPTRON):
+            mean = np.zeros(shape)
+            for spot, cells, share in parts:
                 mean[spot] += share * cells[:, kind]
-            means.append((spot, cells[:, FIRM], cells[:, DOUBT], share))
+            self.cells[:, kind] = mean
+        for kind, variance in ((SCW, SCW_VARIANCE), (SOFTMAX, VARIANCE)):
+            learned = [(spot, cells[:, kind], cells[:, variance], share) for spot, cells, share in parts]
+            self.cells[:, kind], self.cells[:, variance] = mix_by_precision(shape, learned)
+        lag = self.trials[0] * self.cells[:, PERCEPTRON].astype(np.float64)
         for part, sign in mixture.counted:
             spot, cells = self.placed(part)
-            met[spot] += sign * (part.state.trials[0] * cells[:, QUICK] - cells[:, PAST])
-        self.cells[:, FIRM], self.cells[:, DOUBT] = mix_by_precision(shape, means)
-        for kind, mean in shared.items():
-            self.cells[:, kind] = mean
-        self.cells[:, PAST] = self.trials[0] * shared[QUICK] - met
+            lag[spot] -= sign * (part.state.trials[0] * cells[:, PERCEPTRON] - cells[:, LAG])
+        self.cells[:, LAG] = lag
         self.stats = pooled_moments(
             [moments_of(part, columns) for part, _ in mixture.counted], [n for _, n in mixture.counted]
         )
