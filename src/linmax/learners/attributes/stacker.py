@@ -380,6 +380,13 @@ class MemberFusion(LearnerState):
             rehash(marks, self.marks)
             self.marked[USED] = np.count_nonzero(self.marks)
 
+    def take_over(self, others: Sequence[MemberFusion]) -> None:
+        """Take the logit for new rows from fusions of the same members, all classes known, each with the same share."""
+        shares = [1.0 / len(others)] * len(others)
+        own = [other.weights[NEW] for other in others], [other.variances[NEW] for other in others]
+        self.weights[NEW], self.variances[NEW] = mix_matrices(*own, shares)
+        self.intercepts[NEW] = np.mean([other.intercepts[NEW] for other in others], axis=0)
+
     def placed_intercepts(self, state: int, classes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return intercepts with the classes of all, as logarithms of shares, and their precisions."""
         known = min(classes.size, self.intercepts.shape[1])

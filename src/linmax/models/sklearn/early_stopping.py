@@ -7,7 +7,9 @@ that were learned, perhaps many times, are too good. Finally all samples are lea
 The pool for attributes differs. It settles, by samples from the whole batch, what it would settle by the first rows of
 a stream. It takes weights as they are, gives probabilities without calibration, learns most in the first pass and stops
 when a pass brings nothing; then it continues with the held-out samples instead of starting again. Of fewer than 1,000
-samples nothing is held out: it makes `FEW_PASSES`.
+samples it makes `FEW_PASSES` over all. Its members are then better than they were when the fusion weighed them by rows
+that were new, and so the fusion learns from two copies: each makes the passes over one half, and then meets the other
+(stacking: Wolpert 1992, Stacked generalization).
 """
 
 from __future__ import annotations
@@ -227,11 +229,13 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
     model.grow(model.layout, np.unique(samples.labels[samples.rows]).tolist())
     pool = samples.pooled
     if pool and rule.early_stopping == "auto":
-        rule = replace(rule, n_iter_no_change=1)
         if len(samples.rows) < FEW_SAMPLES:
-            rule = replace(rule, max_iter=min(rule.max_iter, FEW_PASSES), tol=None, early_stopping=False)
+            return _fit_few(model, samples, replace(rule, max_iter=min(rule.max_iter, FEW_PASSES), tol=None))
+        rule = replace(rule, n_iter_no_change=1)
     restart = None if pool else model.kept()
-    pilots = [] if rule.max_iter == 1 and rule.early_stopping is not True else _pilots(model, samples, rule)
+    unchecked = rule.early_stopping is False and pool  # the pool's probabilities need no held-out samples
+    once = rule.max_iter == 1 and rule.early_stopping is not True
+    pilots = [] if once or unchecked else _pilots(model, samples, rule)
     if not pilots or rule.early_stopping is False:
         curve = _fit_all(model, samples, LossCurve(rule))
         passes = len(curve.losses)
@@ -265,6 +269,22 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
     return best, passes, curve.losses
 
 
+def _fit_few(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int, list[float]]:
+    """Fit a pool to few samples, its fusion to the predictions of members that have not learned the sample."""
+    pilots = [] if rule.max_iter == 1 else _pilots(model, samples, replace(rule, early_stopping=False))
+    curve = _fit_all(model, samples, LossCurve(rule))
+    pools = []
+    for pilot in pilots:
+        for _ in curve.losses:
+            pilot.advance()
+        samples.play(pilot.model, samples.order(pilot.held_out).next(), first=False)
+        if pilot.model.pool is not None:
+            pools.append(pilot.model.pool)
+    if model.pool is not None and pools and all(list(pool.groups) == list(model.pool.groups) for pool in pools):
+        model.pool.fusion.take_over([pool.fusion for pool in pools])
+    return model, len(curve.losses), curve.losses
+
+
 def _fit_all(model: Model, samples: Samples, curve: LossCurve) -> LossCurve:
     """Make passes over all samples until the mistakes, counted before labels are seen, stop falling."""
     order, going = samples.order(samples.rows), True
@@ -284,8 +304,6 @@ def _pilots(model: Model, samples: Samples, rule: StoppingRule) -> list[Pilot]:
         if rule.early_stopping is True:
             raise ValueError(f"early_stopping=True needs {FEWEST_SAMPLES} samples or more, got {len(rows)}; try 'auto'")
         return []
-    if samples.pooled and rule.early_stopping is False:
-        return []  # its probabilities need no held-out samples
     halves = len(rows) < FEW_SAMPLES and rule.early_stopping is not True
     share = max(rule.validation_fraction, 0.0 if rule.early_stopping is True else FEWEST_HELD_OUT / len(rows))
     parts = 2 if halves else max(2, round(1.0 / share))
