@@ -27,6 +27,7 @@ from numba import types
 from linmax.core.contract import Indices
 from linmax.data.features import edges_of
 from linmax.jit.compiling import kernel
+from linmax.jit.prefetch import fetch
 from linmax.learners.attributes.member import DENIED, ROWS_PLAYED, Group, Task, best_rival
 from linmax.learners.base import Field, Mixture, Placement, Table, mix_learned, spot_of, struct_of
 
@@ -53,16 +54,21 @@ def tag_of(low: int, high: int) -> int:
 
 
 @kernel()
+def first_place(low: int, high: int, places: int) -> int:
+    """Return the place of a feature in an index of this size, if no other feature is there."""
+    mixed = low * 0x2C1B3C6D + high * 0x297A2D39
+    mixed = (mixed ^ (mixed >> 15) ^ (mixed >> 33)) & LOW
+    mixed = mixed * 0x1B873593
+    return (mixed ^ (mixed >> 13) ^ (mixed >> 31)) & (places - 1)
+
+
+@kernel()
 def place_of(low: int, high: int, index: np.ndarray) -> int:
     """The place of a feature, two literals or 0 and one, in the index: its own, or the first free one from there on.
 
     Where there is none nearby, it shares one.
     """
-    mask, tag = index.size - 1, tag_of(low, high)
-    mixed = low * 0x2C1B3C6D + high * 0x297A2D39
-    mixed = (mixed ^ (mixed >> 15) ^ (mixed >> 33)) & LOW
-    mixed = mixed * 0x1B873593
-    first = (mixed ^ (mixed >> 13) ^ (mixed >> 31)) & mask
+    mask, tag, first = index.size - 1, tag_of(low, high), first_place(low, high, index.size)
     place = first
     for _ in range(PROBES):
         if index[place] == 0 or index[place] >> ROW_BITS == tag:
@@ -87,14 +93,10 @@ def place_keys(given: np.ndarray, index: np.ndarray, keys: np.ndarray, rows: np.
 @kernel()
 def bin_of(value: float, edges: np.ndarray) -> int:
     """The bin of a value; edges that are not there are infinite."""
-    lo, hi = 0, edges.size
-    while lo < hi:
-        middle = (lo + hi) >> 1
-        if value >= edges[middle]:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo
+    place = 0
+    for i in range(edges.size):  # all of them: a search would mostly wait for its own branches
+        place += value >= edges[i]
+    return place
 
 
 @kernel()
@@ -112,25 +114,33 @@ def row_of(low: int, high: int, cells: np.ndarray, index: np.ndarray, keys: np.n
 
 
 @kernel()
-def features_of(
-    row: np.ndarray, edges: np.ndarray, silent: np.ndarray, rank: np.ndarray, cells: np.ndarray, index: np.ndarray,
-    keys: np.ndarray, literals: np.ndarray, rows: np.ndarray, learn: bool,
-) -> int:  # fmt: skip
-    """Rows of the table for the features of a row of attributes; returns how many. The first is the constant."""
-    rows[0] = row_of(0, 0, cells, index, keys, learn)
-    many = 1
-    for f in rank:
+def features_of(m: Any, row: np.ndarray, learn: bool) -> int:
+    """Rows of the table for the features of a row of attributes; returns how many. The first is the constant.
+
+    All places of the index, and then all cells, are prefetched: most are not in the nearest cache.
+    """
+    edges, silent, index, keys, cells, literals, features = (
+        m.edges, m.silent, m.index, m.keys, m.cells, m.literals, m.features,
+    )  # fmt: skip
+    literals[0], many = 0, 1
+    for f in m.rank:
         place = bin_of(row[f], edges[f])
         if place != silent[f]:
             literals[many] = f * MOST_BINS + place + 1
-            rows[many] = row_of(0, literals[many], cells, index, keys, learn)
             many += 1
     active = min(many, ACTIVE + 1)
+    for i in range(many):
+        features[i] = literals[i]
+        fetch(index, first_place(0, literals[i], index.size))
     for i in range(2, active):
         for j in range(1, i):
             low, high = min(literals[i], literals[j]), max(literals[i], literals[j])
-            rows[many] = row_of(low, high, cells, index, keys, learn)
+            features[many] = (low << 31) + high
+            fetch(index, first_place(low, high, index.size))
             many += 1
+    for i in range(many):
+        m.rows[i] = row_of(features[i] >> 31, features[i] & LOW, cells, index, keys, learn)
+        fetch(cells, m.rows[i] * CELLS * m.scores.shape[1])
     return many
 
 
@@ -151,22 +161,34 @@ def follow_values(row: np.ndarray, edges: np.ndarray, levels: np.ndarray, trial:
             own[i] = moved
 
 
-@kernel(reorders=True)
+@kernel()
+def sum_cells(cells: np.ndarray, rows: np.ndarray, many: int, kind: int, sums: np.ndarray) -> None:
+    """Sum rows of the table, four classes at a time."""
+    fours = sums.size - sums.size % 4
+    for c in range(0, fours, 4):
+        first = second = third = fourth = np.float32(0.0)
+        for j in range(many):
+            row = rows[j]
+            first += cells[row, kind, c]
+            second += cells[row, kind, c + 1]
+            third += cells[row, kind, c + 2]
+            fourth += cells[row, kind, c + 3]
+        sums[c], sums[c + 1], sums[c + 2], sums[c + 3] = first, second, third, fourth
+    for c in range(fours, sums.size):
+        first = np.float32(0.0)
+        for j in range(many):
+            first += cells[rows[j], kind, c]
+        sums[c] = first
+
+
+@kernel()
 def score_pairs(cells: np.ndarray, rows: np.ndarray, many: int, scores: np.ndarray, learn: bool) -> None:
     """Means of AROW, and variances if it learns, each feature 1 / sqrt(how many there are); row 0 has 0 and 1."""
-    width = scores.shape[1]
-    mean, variance = scores[MEAN], scores[VARIANCE]
-    for c in range(width):
-        mean[c] = variance[c] = 0.0
-    for j in range(many):
-        row = cells[rows[j]]
-        for c in range(width):
-            mean[c] += row[MEAN, c]
-        if learn:
-            for c in range(width):
-                variance[c] += row[VARIANCE, c]
-    x = np.float32(1.0 / math.sqrt(many))
-    for c in range(width):
+    mean, variance, x = scores[MEAN], scores[VARIANCE], np.float32(1.0 / math.sqrt(many))
+    sum_cells(cells, rows, many, MEAN, mean)
+    if learn:
+        sum_cells(cells, rows, many, VARIANCE, variance)
+    for c in range(mean.size):
         mean[c] *= x
         variance[c] *= x * x
 
@@ -213,7 +235,8 @@ FIELDS = {
     "cells": Field(("feature", CELLS, "class"), merge="", dtype=np.float32),
     "trials": Field(),
     "literals": Field(("literal",), merge="", dtype=np.int64, saved=False),
-    "rows": Field(("pair",), merge="", dtype=np.int64, saved=False),
+    "features": Field(("pair",), merge="", dtype=np.int64, saved=False),  # of a row, as they are in ``keys``
+    "rows": Field(("pair",), merge="", dtype=np.int64, saved=False),  # of the table, for these
     "scores": Field((CELLS, "class"), merge="", dtype=np.float32, saved=False),
     "steps": Field((CELLS, "class"), merge="", dtype=np.float32, saved=False),
 }
@@ -235,7 +258,7 @@ def play_pairs(
     """Score all rows, and learn; ``counts`` are the known classes."""
     cells, places, scores, edges, trials = m.cells, m.rows, m.scores, m.edges, m.trials
     for t in range(rows.shape[0]):
-        many = features_of(rows[t], edges, m.silent, m.rank, cells, m.index, m.keys, m.literals, places, learn)
+        many = features_of(m, rows[t], learn)
         score_pairs(cells, places, many, scores, learn)
         for c in range(counts[t]):
             votes[t, member, c] = scores[MEAN, c]
