@@ -211,7 +211,7 @@ def test_numbers_names_as_a_dict_does(words, data):
 def test_a_prefix_and_a_rest_are_one_name(pairs):
     split, whole = Vocabulary(), Vocabulary()
     for head, rest in pairs:
-        number = split.numbers([rest], split.prefix(head.encode()))[0]
+        number = split.numbers([rest], split.prefixes([head.encode()])[0])[0]
         assert number == whole.numbers([head + rest])[0]
         assert split[int(number)] == head + rest
         assert split.numbers([head + rest], add=False)[0] == number

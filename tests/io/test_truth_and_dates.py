@@ -78,7 +78,7 @@ def test_a_model_of_one_format_knows_true_and_false_of_another(tmp_path, capsys,
 
 def test_classes_that_a_model_has_stay_apart() -> None:
     classes = Classes(["true", "True"])
-    assert [classes.number(word) for word in (b"True", b"true", b"TRUE", b"False", b"FALSE")] == [1, 0, 0, 2, 2]
+    assert [classes.number(word) for word in ("True", "true", "TRUE", "False", "FALSE")] == [1, 0, 0, 2, 2]
     assert classes.names == ["true", "True", "False"]
 
 
@@ -146,9 +146,11 @@ def test_the_names_of_all_columns_are_made_ready_together(monkeypatch: pytest.Mo
     monkeypatch.setattr(vocabulary, "_prefixes", lambda heads: made.append(len(heads)) or prefixes(heads))
     lines = [
         ",".join([*(f"n{i}" for i in range(500)), "y"]),
-        ",".join(["1"] * 500 + ["p"]),
+        *[",".join(["1"] * 500 + ["p"])] * 4,
         ",".join(["2"] * 500 + ["q"]),
+        ",".join(["word"] * 500 + ["q"]),
     ]
     found, _, _ = rows(lines, format="csv")
-    assert found[1] == ("q", {f"n{i}": 2.0 for i in range(500)})
+    assert found[5] == ("q", {f"n{i}=word": 1.0 for i in range(500)})
+    assert found[4] == ("q", {f"n{i}": 2.0 for i in range(500)})
     assert len([many for many in made if many > 1]) == 1

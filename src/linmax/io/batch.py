@@ -52,9 +52,8 @@ class Classes:
 
     def __init__(self, names: list[str] | None = None, grows: bool = True) -> None:
         self.grows = grows
-        self.texts = Vocabulary()
-        self.numbers = np.zeros(16, np.int32)  # the class of each text
         self.names: list[str] = []
+        self._texts: dict[str, int] = {}  # the class of each text
         self._places: dict[str, int] = {}
         for name in names or []:
             self._add(name)
@@ -78,14 +77,12 @@ class Classes:
             return name
         return next((known for known in self.names if known.lower() == name.lower()), name)
 
-    def number(self, raw: bytes) -> int:
+    def number(self, text: str) -> int:
         """The class of a label, new or not; -1 when it is new and may not be added."""
-        name = self._spelled(canonical(raw.decode("utf-8", "backslashreplace")))
-        number = self._add(name) if self.grows else self._places.get(name, -1)
-        text = int(self.texts.numbers([raw])[0])
-        if text >= self.numbers.size:
-            self.numbers = np.concatenate([self.numbers, np.zeros_like(self.numbers)])
-        self.numbers[text] = number
+        number = self._texts.get(text)
+        if number is None:
+            name = self._spelled(canonical(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")))
+            number = self._texts[text] = self._add(name) if self.grows else self._places.get(name, -1)
         return number
 
 

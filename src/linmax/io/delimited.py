@@ -18,7 +18,6 @@ from linmax.io.bytes import GOOD, PADDING, Block, byte, next_stop, number, plain
 from linmax.io.lexer import (
     CONTROL,
     FEW_FIELDS,
-    LINE,
     MANY_FIELDS,
     MINUS,
     NEWLINE,
@@ -411,7 +410,7 @@ class Csv(StreamFormat):
                     raw.decode()
                 except UnicodeDecodeError as error:
                     raise ValueError(f"{source.name} is not UTF-8 text ({error.reason}); convert it") from None
-            line, place = int(blocks.state[LINE]), blocks.base + int(blocks.state[0])
+            line, place = blocks.line, blocks.place
             found = rows_of(raw, self.settled.get("separator", ","), len(header), is_last, len(header))
             for row, reason, many in found.bad.tolist():
                 self.refuse(source.name, line + row, *self._reason(reason, many))

@@ -1,244 +1,127 @@
-"""From lines to batches: blocks of bytes are read and parsed in memory that does not grow with the input.
-
-Labelled texts: ``label<tab>text``, whose words and n-grams are the attributes.
-
-Vowpal Wabbit's text: ``label |namespace name:value ...``.
-
-svmlight and LIBSVM: ``label index:value ...``.
-"""
+"""Formats of lines that a kernel cuts: Vowpal Wabbit's text, svmlight and labelled texts (see `linmax.io.lexer`)."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from linmax.io import lexer
-from linmax.io.batch import Batch, Classes, canonical
-from linmax.io.blocks import LineBlocks, rows_room, workspace
+from linmax.io.batch import canonical
+from linmax.io.bytes import powers
 from linmax.io.delimited import delimiter_of
-from linmax.io.lexer import REASONS, Work
-from linmax.io.options import REFUSALS_KEPT, Position, ReadOptions, Refusals
-from linmax.io.records import TEXT_OPTIONS, StreamFormat
+from linmax.io.lexer import REASONS, WITH_VALUE, Lines, with_value
+from linmax.io.numbering import ItemRows
+from linmax.io.options import Position, ReadOptions
+from linmax.io.records import TEXT_OPTIONS, Records, StreamFormat
 from linmax.io.schema import LABEL_NAMES
-from linmax.io.sources import Source
+from linmax.io.sources import LineBlocks, Source
 from linmax.io.vocabulary import Vocabulary
-from linmax.io.words import letters, words_for
 
-__all__ = ["LineFormat", "LineReader", "Svmlight", "Text", "VowpalWabbit"]
+__all__ = ["LineFormat", "Svmlight", "Text", "VowpalWabbit"]
 
-VALUES = 2**18  # of a batch, unless one row has more
-FEW_VALUES = 2**10  # for which there is always room
-BUFFERS = 8  # batches whose memory may be reused
+MOST_ROWS, MOST_ITEMS, MOST_REFUSED = 2**13, 2**17, 2**10  # that are cut at a time
+AMOUNT = re.compile(rb":?([^\s|#]*)")
 
 
 class LineFormat(StreamFormat):
-    """A format of lines with a compiled parser."""
+    """A format of lines that `linmax.io.lexer` cuts, in its dialect."""
 
-    def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
-        """Take lines (see `linmax.io.lexer`)."""
-        raise NotImplementedError
+    dialect: ClassVar[int]
 
-    def new_prefix(self, raw: bytes, vocabulary: Vocabulary) -> None:
-        """A namespace was met."""
-        raise NotImplementedError
+    def __init__(self, options: ReadOptions, kind: str = "") -> None:
+        super().__init__(options, kind)
+        self._spaces, self._heads = Vocabulary(), list[bytes]()  # namespaces, and what their names begin with
+        self._known = Vocabulary()  # labels of several words
+        self._known.numbers([name for name in options.classes if " " in name])
 
-    def new_letters(self) -> None:
-        """A letter beyond ASCII was met."""
-        raise NotImplementedError
-
-
-class LineReader:
-    """Reads files of lines, all of one format with a compiled parser, into batches."""
-
-    def __init__(
-        self,
-        paths: Sequence[Any],
-        format: LineFormat,
-        vocabulary: Vocabulary | None = None,
-        classes: Classes | None = None,
-    ) -> None:
-        self.options = options = format.options
-        self.paths, self.format = list(paths), format
-        self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
-        self.classes = Classes() if classes is None else classes
-        self.refusals = Refusals()
-        # Of little input, little memory: clearing what is never used takes longer than reading a few lines.
-        least = next((path.left for path in paths if isinstance(path, Source)), None) if len(paths) == 1 else None
-        self.strict, self.rows, self.values, block = options.strict, options.rows, VALUES, options.block
-        if least is not None:
-            self.rows = min(self.rows, least + 1)
-            self.values, block = min(VALUES, FEW_VALUES + 2 * least), min(block, least + 1)
-        self.start = options.position
-        self._file = self.start.file - 1
-        self._buffers: list[dict[str, np.ndarray]] = []
-        self._work = workspace(0, 0, 0, self.classes.numbers, options)
-        self._blocks = LineBlocks(block, self._state, self._refused)
-        self.notes = format.notes
-
-    @property
-    def _state(self) -> np.ndarray:
-        return self._work.state
-
-    def _values_room(self) -> dict[str, np.ndarray]:
-        """Memory for the values of a batch: that of an earlier batch nobody uses any more, or else new memory.
-
-        The operating system clears new memory, which takes a tenth of the time of lexer.
-        """
-        for room in self._buffers:
-            # The dict and the call itself hold references; so does every view, and hence every user of the batch.
-            if len(room["values"]) == self.values and all(sys.getrefcount(room[name]) == 2 for name in room):
-                return room
-        room = {"indices": np.empty(self.values, np.int32), "values": np.empty(self.values)}
-        self._buffers = [*self._buffers[1 - BUFFERS :], room]
-        return room
-
-    def _next_file(self) -> bool:
-        """Open the next file and look at its first lines; False if there is none."""
-        if self._blocks.source is not None:
-            self._blocks.source.close()
-            self._blocks.source = None
-        self._file += 1
-        if self._file >= len(self.paths):
-            return False
-        source = Source.of(self.paths[self._file])
-        resumes = self._file == self.start.file and self.start.offset > 0
-        try:
-            self._blocks.open(source, self.format, self.start if resumes else None)
-        except BaseException:
-            source.close()
-            raise
-        return True
-
-    def _refused(self, line: int, reason: int, given: str | None = None) -> None:
-        source = self._blocks.source
-        name = source.name if source is not None else ""
-        self.refusals.add(name, line, REASONS[reason], lexer.with_value(reason, given))
-
-    def _text(self, begin: int, end: int) -> str:
-        return self._blocks.block[begin:end].tobytes().decode("utf-8", "backslashreplace")
-
-    def _drain(self) -> None:
-        """Take over the refusals of a parser."""
-        state, work = self._state, self._work
-        count = int(state[lexer.REFUSED])
-        if not count:
-            return
-        for line, reason, begin, end in work.refusals[: min(count, REFUSALS_KEPT)].tolist():
-            self._refused(line, reason, self._text(begin, end).strip() if reason in lexer.WITH_VALUE else None)
-            work.reasons[reason] -= 1
-        for reason, more in enumerate(work.reasons.tolist()):
-            if more:
-                self.refusals.counts[REASONS[reason]] = self.refusals.counts.get(REASONS[reason], 0) + more
-        work.reasons[:] = 0
-        state[lexer.REFUSED] = 0
-
-    def _serve(self, needs: int) -> None:
-        """Give a parser what it needs."""
-        state, work = self._state, self._work
-        begin, end = int(state[lexer.FROM]), int(state[lexer.TO])
-        if needs == lexer.MORE_VALUES:
-            self.values *= 2
-            self._work = work._replace(**self._values_room())
-        elif needs == lexer.MORE_TOKENS:
-            self._work = work._replace(**lexer.room_for_tokens(2 * work.amounts.size))
-        elif needs == lexer.MORE_NAMES:
-            self.vocabulary.reserve(begin, end)
-        elif needs == lexer.LETTERS:
-            self.format.new_letters()
-        else:
-            raw = self._blocks.block[begin:end].tobytes()
-            if needs == lexer.NEW_CLASS:
-                self.classes.number(raw)
-                self.vocabulary.fit_classes(len(self.classes))
-                self._work = work._replace(classes=self.classes.numbers)
-            elif needs == lexer.NEW_PREFIX:
-                self.format.new_prefix(raw, self.vocabulary)
-            elif needs == lexer.ASK_NUMBER:
-                count = int(state[lexer.ANSWERS])
-                answers = work.answers if count < len(work.answers) else np.concatenate([work.answers] * 2)
-                answers[count] = begin, float(raw)
-                state[lexer.ANSWERS] = count + 1
-                self._work = work._replace(answers=answers)
-
-    def _tags(self, before: int, tags: list[str]) -> None:
-        """Copy the tags of the rows since ``before`` while their bytes are still there."""
-        if self._state[lexer.TAGGED]:
-            tags += [""] * (before - len(tags))
-            tags += [self._text(*place) for place in self._work.tags[before : int(self._state[lexer.ROWS])].tolist()]
-
-    def __iter__(self) -> Generator[Batch, None, None]:
-        """Batches of rows, as full as possible, until the input ends."""
-        try:
-            yield from self._batches()
-        finally:
-            if self._blocks.source is not None:
-                self._blocks.source.close()
-
-    def _batches(self) -> Iterator[Batch]:
-        state, blocks = self._state, self._blocks
-        more = True
-        while more:
-            self._work = self._work._replace(**rows_room(self.rows, 0), **self._values_room())
-            state[lexer.ROWS] = state[lexer.PLACED] = state[lexer.TAGGED] = 0
-            tags: list[str] = []
-            unknown = int(state[lexer.UNKNOWN])
-            while True:
-                if state[lexer.ROWS] and state[lexer.AT] >= state[lexer.END] and blocks.waits():
-                    break
-                if not blocks.more():
-                    more = self._next_file()
-                    if not more:
-                        break
-                    continue
-                before = int(state[lexer.ROWS])
-                needs = self.format.parse(blocks.block, self._work, self.vocabulary, self.classes)
-                self._tags(before, tags)
-                self._drain()
-                if self.strict and self.refusals.total:
-                    more = False
-                    break
-                if needs == lexer.FILLED:
-                    break
-                if needs != lexer.ENDED:
-                    self._serve(needs)
+    def rows(self, source: Source, start: Position | None) -> Iterator[Records]:
+        """The rows of each block of lines; with ``strict`` those before a bad line, and then its error."""
+        blocks, strict = self.blocks(source, start), self.options.strict
+        least = min(len(blocks.block), MOST_ROWS)  # clearing what is never used takes longer than reading a few lines
+        lines = _lines(least, min(len(blocks.block), MOST_ITEMS), 1 if strict else MOST_REFUSED)
+        while blocks.more():
+            state, begin = lines.state, blocks.at
+            state[:] = begin, blocks.line, 0, 0, 1, 0, 0
+            lexer.cut_lines(
+                blocks.block, blocks.end, lines, self.dialect, not self.options.unlabelled, self._known.names
+            )
+            if state[lexer.AT] == begin:  # the row has more items than there is room for
+                lines = _lines(least, 2 * len(lines.values), len(lines.bad))
+                continue
+            blocks.advance(int(state[lexer.AT]) - begin, int(state[lexer.LINE]) - blocks.line)
+            bad = [
+                (line, reason, blocks.block[first:last].tobytes().decode("utf-8", "backslashreplace"))
+                for line, reason, first, last in lines.bad[: state[lexer.REFUSED]].tolist()
+            ]
+            if not strict:
+                self._refuse(source.name, bad)
             if state[lexer.ROWS]:
-                yield self._batch(tags, int(state[lexer.UNKNOWN]) - unknown)
-            if self.strict and self.refusals.total:
-                file, line, reason = self.refusals.first[0]
-                raise ValueError(f"{file}, line {line}: {reason}")
+                yield self._laid_out(source, blocks, lines, int(state[lexer.ROWS]))
+            self._refuse(source.name, bad if strict else [])
 
-    def remarks(self) -> list[str]:
-        """Return no remarks."""
-        return []
+    def _refuse(self, name: str, bad: Sequence[tuple[int, int, str]]) -> None:
+        for line, reason, blamed in bad:
+            message = with_value(reason, blamed.strip()) if reason in WITH_VALUE else None
+            self.refuse(name, line, REASONS[reason], message)
 
-    def _batch(self, tags: list[str], unknown: int) -> Batch:
-        state, work, source = self._state, self._work, self._blocks.source
-        rows, placed = int(state[lexer.ROWS]), int(state[lexer.PLACED])
-        over = self._file >= len(self.paths)
-        offset, line = self._blocks.base + int(state[lexer.AT]), int(state[lexer.LINE])
-        done = source.done() if source is not None else 1.0
-        return Batch(
-            work.dense[:rows],
-            work.indptr[: rows + 1],
-            work.indices[:placed],
-            work.values[:placed],
-            work.labels[:rows],
-            work.importance[:rows],
-            work.lines[:rows],
-            tags + [""] * (rows - len(tags)) if state[lexer.TAGGED] else None,
-            len(self.vocabulary),
-            self.vocabulary,
-            self.classes,
-            (),
-            Position(self._file, 0, 1) if over else Position(self._file, offset, line),
-            unknown,
-            (self._file + (done or 0.0)) / len(self.paths) if done is not None else None,
-            self.format.settled_with_reading(),
-        )
+    def _laid_out(self, source: Source, blocks: LineBlocks, lines: Lines, many: int) -> Records:
+        """Return the rows that were cut."""
+        block, columns = blocks.block, lines.rows[:many].T.copy()
+        labels = Vocabulary()
+        codes = labels.numbers_of(block, columns[lexer.LABEL], columns[lexer.LABEL_END])
+        items = self._items(block, lines, many)
+        weights = lines.weights[:many].copy()
+        if lines.state[lexer.HARD_ONES]:
+            for row in np.flatnonzero(np.isnan(weights)).tolist():
+                weights[row] = float(block[columns[lexer.WEIGHT, row] : columns[lexer.WEIGHT_END, row]].tobytes())
+        tags = None
+        if columns[lexer.TAG_END].any():
+            spans = zip(columns[lexer.TAG].tolist(), columns[lexer.TAG_END].tolist(), strict=True)
+            tags = [block[begin:end].tobytes().decode("utf-8", "backslashreplace") for begin, end in spans]
+        return Records(
+            source.name, columns[lexer.NUMBER], codes, labels.texts(), np.zeros((many, 0)), items, weights, tags=tags,
+            offsets=blocks.place - blocks.at + columns[lexer.NEXT], after=columns[lexer.NUMBER] + 1,
+            end=(blocks.place, blocks.line), done=source.done(), is_checked=True,
+        )  # fmt: skip
+
+    def _items(self, block: np.ndarray, lines: Lines, many: int) -> ItemRows:
+        count, spaces = int(lines.state[lexer.ITEMS]), lines.spaces[: lines.state[lexer.SPACES]].T.copy()
+        codes = self._spaces.numbers_of(block, *spaces)
+        names = self._spaces.names
+        for number in range(len(self._heads), len(self._spaces)):
+            name = names.store[names.offsets[number] : names.offsets[number + 1]].tobytes()
+            self._heads.append(name + b"^" if name else b"")
+        items, values = lines.items[:count], lines.values[:count]
+        if lines.state[lexer.HARD_ONES]:  # digits that only Python rounds
+            for item in np.flatnonzero(np.isnan(values)).tolist():
+                start, length, space = items[item].tolist()
+                factor = _amount(block, int(spaces[1, space])) if space else 1.0
+                values[item] = _amount(block, start + length) * factor
+        is_text = self.dialect == lexer.TEXT
+        found = ItemRows(
+            block, len(block), items, values, lines.starts[: many + 1], self._heads, codes, is_text,
+            once=self.dialect == lexer.SVMLIGHT,
+        )  # fmt: skip
+        return found.with_room() if is_text else found
+
+
+def _lines(rows: int, items: int, refused: int) -> Lines:
+    """Return arrays for this many rows, items, and lines that cannot be read."""
+    return Lines(
+        np.zeros(lexer.STATE, np.int64), np.zeros((rows, lexer.ROW), np.int64), np.zeros(rows + 1, np.int64),
+        np.zeros(rows), np.zeros((items, lexer.ITEM), np.int64), np.zeros(items), np.zeros((items, 2), np.int64),
+        np.ones(items), np.zeros((refused, 4), np.int64), *powers(),
+    )  # fmt: skip
+
+
+def _amount(block: np.ndarray, place: int) -> float:
+    """The number behind a colon at a place, 1 without one."""
+    found = AMOUNT.match(block.data, place)
+    assert found is not None
+    return float(found[1]) if block[place] == lexer.COLON else 1.0
 
 
 FORMAT_SAMPLE = 20  # lines that decide whether a file is of this format
@@ -255,14 +138,8 @@ class Text(LineFormat):
 
     endings = (".tsv",)
     title = "labelled text"
+    dialect = lexer.TEXT
     takes = TEXT_OPTIONS
-
-    def __init__(self, options: ReadOptions, kind: str = "text") -> None:
-        super().__init__(options, kind)
-        self._scratch = np.zeros(0, np.uint8)
-        self._words = words_for(options.ngrams)
-        self._known = Vocabulary()  # labels of several words
-        self._known.numbers([name for name in options.classes if " " in name])
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
@@ -283,27 +160,13 @@ class Text(LineFormat):
             return head.find(b"\n") + 1 or len(head), 1
         return 0, 0
 
-    def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
-        """Take lines."""
-        if self._scratch.size < 3 * block.size:
-            self._scratch = np.zeros(3 * block.size, np.uint8)
-        names, labels = vocabulary.names, classes.texts.names
-        return int(lexer.parse_text(block, work, names, labels, self._scratch, self._words, self._known.names))
-
-    def new_letters(self) -> None:
-        """Make the table of letters."""
-        self._words = self._words._replace(letters=letters())
-
 
 class VowpalWabbit(LineFormat):
     """``label |namespace name:value ...``."""
 
     endings = (".vw",)
     title = "Vowpal Wabbit's text"
-
-    def __init__(self, options: ReadOptions, kind: str = "vw") -> None:
-        super().__init__(options, kind)
-        self._spaces = Vocabulary()
+    dialect = lexer.VW
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
@@ -312,18 +175,6 @@ class VowpalWabbit(LineFormat):
         if len(lines) > 1 and b" " not in line and b":" not in line and delimiter_of(lines) == "|":
             return False
         return b"|" in line and not (line.count(b"\t") == 1 and line.index(b"\t") < line.index(b"|"))
-
-    def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
-        """Take lines."""
-        tables = vocabulary.names, classes.texts.names, self._spaces.names
-        return int(lexer.parse_vw(block, work, *tables))
-
-    def new_prefix(self, raw: bytes, vocabulary: Vocabulary) -> None:
-        """Number the namespace like its prefix, less one. The vocabulary may have others, from streams before."""
-        for head in vocabulary.heads[len(self._spaces) + 1 :]:
-            self._spaces.numbers([head.removesuffix(b"^") if head.endswith(b"^") else b"\0" + head])
-        number = int(self._spaces.numbers([raw])[0])
-        assert vocabulary.prefix(raw + b"^") == number + 1
 
 
 _PAIRS = re.compile(rb"[^\s|]+(\s+(qid:\d+|cost:[^\s|]+|\d+:[^\s|]+))+\s*(#.*)?")
@@ -335,13 +186,10 @@ class Svmlight(LineFormat):
 
     endings = (".svm", ".svmlight", ".libsvm")
     title = "svmlight"
+    dialect = lexer.SVMLIGHT
 
     @classmethod
     def looks_like(cls, lines: Sequence[bytes]) -> bool:
         """A line of pairs; the first may have none."""
         line = lines[1] if len(lines) > 1 and _LABEL_ONLY.fullmatch(lines[0]) else lines[0]
         return _PAIRS.fullmatch(line) is not None
-
-    def parse(self, block: np.ndarray, work: Work, vocabulary: Vocabulary, classes: Classes) -> int:
-        """Take lines."""
-        return int(lexer.parse_svmlight(block, work, vocabulary.names, classes.texts.names))

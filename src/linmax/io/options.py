@@ -12,7 +12,7 @@ REMEMBERED = (
     "ngrams", "pairs", "header", "delimiter", "label", "weight", "ignore", "categorical", "text",
 )  # fmt: skip
 
-BLOCK = 2**19  # bytes read at a time: few enough to stay in the cache until they are parsed
+BLOCK = 2**20  # bytes read at a time: few enough to stay in the cache until they are parsed
 BATCH_ROWS = 4096  # of a batch
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from linmax.io.answers import LOG_FORMATS, Answer, AnswerTable, log_format, read_log
 from linmax.io.batch import Batch, Classes
 from linmax.io.formats import FORMATS, format_of, make_format
-from linmax.io.lines import LineFormat, LineReader
 from linmax.io.options import ReadOptions, Refusals
 from linmax.io.records import Columns, RecordReader
 from linmax.io.sources import Source
@@ -48,7 +47,7 @@ class StreamReader:
         self.options = ReadOptions() if options is None else options
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
-        self._reader: LineReader | RecordReader | None = None
+        self._reader: RecordReader | None = None
 
     @property
     def refusals(self) -> Refusals:
@@ -74,8 +73,7 @@ class StreamReader:
         made = make_format(self.kind, self.options)
         if made.of_bytes and self.options.position.offset > 0 and self.options.settled is None:
             raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
-        reader = LineReader if isinstance(made, LineFormat) else RecordReader
-        self._reader = reader(self.paths, made, self.vocabulary, self.classes)  # type: ignore[arg-type]
+        self._reader = RecordReader(self.paths, made, self.vocabulary, self.classes)
         if first < len(self.paths):
             source = self.paths[first] = Source.of(self.paths[first])
             try:

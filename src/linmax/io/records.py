@@ -1,4 +1,4 @@
-"""Records that Python has laid out, from tables and JSON lines: a kernel numbers their names, batch by batch."""
+"""Records that formats lay out, from lines, tables and JSON: their names are numbered batch by batch."""
 
 from __future__ import annotations
 
@@ -8,48 +8,26 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import float64, int64
 
 from linmax.io import lexer
 from linmax.io.batch import Batch, Classes
-from linmax.io.blocks import LineBlocks, workspace
-from linmax.io.bytes import PADDING, Block
+from linmax.io.bytes import PADDING
 from linmax.io.lexer import (
-    FROM,
-    IMPORTANCE,
+    HEAD,
+    ITEM,
     LARGEST_VALUE,
-    LETTERS,
-    MORE_NAMES,
-    MORE_TOKENS,
-    MORE_VALUES,
-    NO_ROOM,
-    NOT_FINITE,
-    PLACED,
     REASONS,
-    ROWS,
-    SUMMED,
-    TO,
-    UNKNOWN,
-    WORDS,
-    WordsT,
-    Work,
-    WorkT,
-    call_words,
-    put_token,
-    put_tokens,
-    put_words,
-    room_for_tokens,
+    SPAN,
+    START,
+    WHOLE_TEXT,
     with_value,
 )
+from linmax.io.numbering import ItemRows, Numbering
 from linmax.io.options import Position, ReadOptions, Refusals
-from linmax.io.sources import Source
-from linmax.io.vocabulary import SIZE, NameTable, NameTableT, Vocabulary
-from linmax.io.words import Words, letters, words_for
-from linmax.jit.compiling import address_of, kernel
+from linmax.io.sources import LineBlocks, Source
+from linmax.io.vocabulary import Vocabulary
 
 __all__ = ["Columns", "Items", "RecordReader", "Records", "Row", "RowFormat", "StreamFormat"]
-
-BEGIN, STOP, HEAD, TEXT = range(4)  # columns of the items of a row
 
 
 class Items:
@@ -59,18 +37,20 @@ class Items:
         self.source: list[bytes] = []
         self.size = 0
         self.heads: dict[bytes, int] = {b"": 0}
-        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # rows, spans with heads, values
+        self.parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # rows, items, values
+        self.has_texts = False
 
     def head(self, head: bytes) -> int:
         """Number what names begin with."""
         return self.heads.setdefault(head, len(self.heads))
 
     def spans(self, texts: list[bytes]) -> np.ndarray:
-        """Add bytes to the source; returns where each of them begins and ends."""
-        ends = self.size + np.cumsum([0, *map(len, texts)], dtype=np.int64)
+        """Add bytes to the source; returns where each of them begins, and its length."""
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        ends = self.size + np.cumsum(sizes)
         self.source += texts
-        self.size = int(ends[-1])
-        return np.column_stack([ends[:-1], ends[1:]])
+        self.size = int(ends[-1]) if len(texts) else self.size
+        return np.column_stack([ends - sizes, sizes])
 
     def add(
         self,
@@ -81,30 +61,35 @@ class Items:
         is_text: bool = False,
     ) -> None:
         """Add an attribute, or a text, to each of these rows, which must not fall."""
-        items = np.empty((len(rows), 4), np.int64)
-        items[:, :HEAD], items[:, HEAD], items[:, TEXT] = spans, heads, is_text
+        items = np.empty((len(rows), ITEM), np.int64)
+        items[:, [START, SPAN]], items[:, HEAD] = spans, WHOLE_TEXT - np.asarray(heads) if is_text else heads
         self.parts.append((rows, items, np.broadcast_to(np.asarray(values, np.float64), len(rows))))
+        self.has_texts |= is_text
 
     def add_coded(self, head: bytes, codes: np.ndarray, texts: list[str], is_text: bool = False) -> None:
         """Add the text of each row's code; -1 and empty texts have none."""
         raw = [text.encode("utf-8", "surrogateescape") for text in texts]
-        if is_text:
-            raw = [text.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n" for text in raw]
         present = np.array([*map(bool, texts), False])[codes]
-        self.add(np.flatnonzero(present), self.spans(raw)[codes[present]], self.head(head), is_text=is_text)
+        spans = self.text_spans(raw) if is_text else self.spans(raw)
+        self.add(np.flatnonzero(present), spans[codes[present]], self.head(head), is_text=is_text)
 
-    def by_row(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Items in the order of the rows, their values, and where those of each row begin."""
-        if not self.parts:
-            return np.zeros((0, 4), np.int64), np.zeros(0), np.zeros(size + 1, np.int64)
-        counts = [np.bincount(rows, minlength=size) for rows, _, _ in self.parts]
-        starts = np.concatenate([[0], np.cumsum(sum(counts))])
-        items, values, free = np.empty((starts[-1], 4), np.int64), np.empty(starts[-1]), starts[:-1].copy()
-        for many, (rows, spans, amounts) in zip(counts, self.parts, strict=True):
-            places = (free - np.cumsum(many) + many)[rows] + np.arange(len(rows))
+    def text_spans(self, texts: list[bytes]) -> np.ndarray:
+        """Add texts to the source, each as one line."""
+        return self.spans([text.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n" for text in texts])
+
+    def by_row(self, rows: int) -> ItemRows:
+        """Return the items in the order of the rows."""
+        counts = [np.bincount(part, minlength=rows) for part, _, _ in self.parts]
+        starts = np.concatenate([[0], np.cumsum(sum(counts, np.zeros(rows, np.int64)))])
+        items, values, free = np.empty((starts[-1], ITEM), np.int64), np.empty(starts[-1]), starts[:-1].copy()
+        for many, (part, spans, amounts) in zip(counts, self.parts, strict=True):
+            places = (free - np.cumsum(many) + many)[part] + np.arange(len(part))
             items[places], values[places] = spans, amounts
             free += many
-        return items, values, starts
+        source = np.frombuffer(b"".join([*self.source, bytes(PADDING)]), np.uint8)
+        heads = [*self.heads]
+        found = ItemRows(source, self.size, items, values, starts, heads, np.arange(len(heads)), self.has_texts)
+        return found.with_room()
 
 
 @dataclass(eq=False)
@@ -125,6 +110,8 @@ class Records:
         For input of bytes: where the line after each row begins, its number, and both after all rows.
     done
         The share of the input that was read.
+    is_checked
+        Whether no number is too large, or missing, to be learned from.
     """
 
     name: str
@@ -132,7 +119,7 @@ class Records:
     codes: np.ndarray
     texts: list[str]
     dense: np.ndarray
-    items: Items
+    items: ItemRows
     weights: np.ndarray
     weight_texts: list[str] | None = None
     tags: list[str] | None = None
@@ -142,91 +129,35 @@ class Records:
     end: tuple[int, int] | None = None
     done: float | None = None
     dense_names: tuple[str, ...] = ()
+    is_checked: bool = False
 
     def __len__(self) -> int:
         return len(self.lines)
 
     @cached_property
-    def by_row(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The items in the order of the rows (see `Items.by_row`)."""
-        return self.items.by_row(len(self))
-
-    @cached_property
     def wild(self) -> np.ndarray:
         """Records with a number or a weight that cannot be learned from."""
-        _, values, starts = self.by_row
+        if self.is_checked:
+            return np.zeros(len(self), bool)
         with np.errstate(invalid="ignore"):
             found: np.ndarray = ~((self.weights >= 0.0) & (self.weights <= LARGEST_VALUE))
             if self.dense.size:
                 found |= (np.abs(self.dense) > LARGEST_VALUE).any(axis=1)
-            far = np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE))
-        found[np.searchsorted(starts, far, side="right") - 1] = True
+            far = np.flatnonzero(~(np.abs(self.items.values) <= LARGEST_VALUE))
+        found[np.searchsorted(self.items.starts, far, side="right") - 1] = True
         return found
-
-    @cached_property
-    def source(self) -> np.ndarray:
-        """The bytes of the items, and behind them room for the words of the texts of a row."""
-        items, _, starts = self.by_row
-        sizes = np.where(items[:, TEXT] > 0, items[:, STOP] - items[:, BEGIN], 0)
-        longest = int(np.diff(np.concatenate([[0], np.cumsum(sizes)])[starts]).max(initial=0))
-        room = np.zeros(self.items.size + 3 * longest + PADDING, np.uint8)
-        room[: self.items.size] = np.frombuffer(b"".join(self.items.source), np.uint8)
-        return room
 
     def blame(self, row: int) -> tuple[int, str]:
         """The reason to refuse a row, and the number because of which."""
         weight = self.weights[row]
         if not 0.0 <= weight <= LARGEST_VALUE:
-            return IMPORTANCE, f"{weight:g}" if self.weight_texts is None else self.weight_texts[row]
-        _, values, starts = self.by_row
-        numbers = np.concatenate([self.dense[row], values[starts[row] : starts[row + 1]]])
-        return NOT_FINITE, f"{numbers[int(np.nanargmax(np.abs(numbers)))] if (numbers == numbers).any() else np.nan:g}"
-
-
-@kernel(int64(Block, WorkT, NameTableT, WordsT, int64[:, ::1], float64[::1], int64[::1], int64[::1], int64, int64))
-def number_items(
-    source: np.ndarray,
-    work: Work,
-    names: NameTable,
-    words: Words,
-    items: np.ndarray,
-    values: np.ndarray,
-    starts: np.ndarray,
-    rows: np.ndarray,
-    free: int,
-    takes_words: int,
-) -> int:
-    """Number the items of some rows, from number ROWS of the state on; returns what is missing, or -1 after the last.
-
-    Words of texts are written to ``source`` from ``free`` on. ``takes_words`` is the address of `put_words`, needed if
-    there are texts.
-    """
-    state = work.state
-    while state[ROWS] < rows.size:
-        row = rows[state[ROWS]]
-        count, size, put = 0, 0, free
-        for i in range(starts[row], starts[row + 1]):
-            begin, prefix = items[i, BEGIN], items[i, HEAD]
-            if items[i, TEXT]:
-                before = count
-                count, _, more, put = call_words(takes_words, work, source, begin, source, put, count, prefix, words)
-                if count < 0:
-                    return MORE_TOKENS if count == NO_ROOM else LETTERS
-                size += more + (count - before) * names.prefixes[prefix, SIZE]
-                continue
-            if count == work.amounts.size:
-                return MORE_TOKENS
-            length = items[i, STOP] - begin
-            put_token(work, count, begin, length, prefix, values[i])
-            size += length + names.prefixes[prefix, SIZE]
-            count += 1
-        end = put_tokens(work, names, source, count, size, SUMMED)
-        if end < 0:
-            return -1 - end
-        state[PLACED] = end
-        state[ROWS] += 1
-        work.indptr[state[ROWS]] = end
-    return -1
+            return lexer.IMPORTANCE, f"{weight:g}" if self.weight_texts is None else self.weight_texts[row]
+        begin, end = self.items.starts[row : row + 2]
+        numbers = np.concatenate([self.dense[row], self.items.values[begin:end]])
+        return (
+            lexer.NOT_FINITE,
+            f"{numbers[int(np.nanargmax(np.abs(numbers)))] if (numbers == numbers).any() else np.nan:g}",
+        )
 
 
 Columns = dict[str, list[Any]]  # the unchanged cells of each column, None for an empty one
@@ -321,16 +252,11 @@ class StreamFormat:
 
     def blocks(self, source: Source, start: Position | None) -> LineBlocks:
         """The blocks of a source, from its first data or a position on."""
-        if start is not None and not self.settled:
-            raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
+        return LineBlocks(source, self, start)
 
-        def refuse(line: int, reason: int) -> None:
-            self.refuse(source.name, line, REASONS[reason])
-
-        size = self.options.block if source.left is None else min(self.options.block, source.left + 1)
-        found = LineBlocks(size, np.zeros(lexer.WIDTH, np.int64), refuse)
-        found.open(source, self, start)
-        return found
+    def refuse_long_line(self, file: str, line: int) -> None:
+        """Count a line that is too long, or raise."""
+        self.refuse(file, line, REASONS[lexer.TOO_LONG])
 
     def learned_keys(self) -> dict[str, Any]:
         """Facts about the input that a model stores to read other data alike."""
@@ -379,8 +305,8 @@ class RowFormat(StreamFormat):
         """The rows of each block of lines."""
         blocks = self.blocks(source, start)
         while blocks.more():
-            raw, line = blocks.lines(), int(blocks.state[lexer.LINE])
-            place, lines = blocks.base + int(blocks.state[lexer.AT]), raw.split(b"\n")[:-1]
+            raw, line, place = blocks.lines(), blocks.line, blocks.place
+            lines = raw.split(b"\n")[:-1]
             blocks.advance(len(raw), len(lines))
             found = self._laid_out(source.name, lines, line, place)
             found.end, found.done = (place + len(raw), line + len(lines)), source.done()
@@ -415,16 +341,16 @@ class RowFormat(StreamFormat):
             weights.append(self.weight)
         items = Items()
         if texts:
-            raws = [text.replace(b"\0", b" ").replace(b"\n", b" ") + b"\n" for _, _, text in texts]
             heads = np.array([items.head(head) for _, head, _ in texts], np.int64)
-            items.add(np.array([row for row, _, _ in texts]), items.spans(raws), heads, is_text=True)
+            spans = items.text_spans([text for _, _, text in texts])
+            items.add(np.array([row for row, _, _ in texts]), spans, heads, is_text=True)
         if names:
             items.add(np.repeat(np.arange(len(counts)), counts), items.spans(names), 0, np.array(values, float))
         lines_of = np.array(numbers, np.int64)
         return Records(
             name, lines_of, np.array(codes, np.int64), [label.decode("utf-8", "surrogateescape") for label in labels],
-            np.zeros((len(codes), 0)), items, np.array(weights, float), tags=tags if any(tags) else None,
-            offsets=np.array(offsets, np.int64), after=lines_of + 1,
+            np.zeros((len(codes), 0)), items.by_row(len(codes)), np.array(weights, float),
+            tags=tags if any(tags) else None, offsets=np.array(offsets, np.int64), after=lines_of + 1,
         )  # fmt: skip
 
 
@@ -444,7 +370,7 @@ class RecordReader:
         self.refusals, self.notes, self.kind = format.refusals, format.notes, format.kind
         self.start = self.options.position
         self._file = 0
-        self._words = words_for(self.options.ngrams)
+        self._numbering = Numbering(self.vocabulary, self.options.grows, self.options.ngrams)
         self._passed = 0  # rows of earlier tables
 
     def remarks(self) -> list[str]:
@@ -470,8 +396,6 @@ class RecordReader:
     def _batches(self, pieces: Iterator[Records]) -> Iterator[Batch]:
         for rows in pieces:
             size = len(rows)
-            heads = np.array(self.vocabulary.prefixes(list(rows.items.heads)), np.int64)
-            rows.by_row[0][:, HEAD] = heads[rows.by_row[0][:, HEAD]]
             first = 0 if rows.offsets is not None else min(max(0, self.start.offset - self._passed), size)
             step = -(-size // -(-size // self.options.rows)) if size else 1
             for begin in range(first, size, step):
@@ -483,21 +407,29 @@ class RecordReader:
         if (wild := rows.wild[begin:end]).any():
             for row in keep[wild].tolist():
                 reason, given = rows.blame(row)
-                message = with_value(reason, given)
-                self.format.refuse(rows.name, int(rows.lines[row]), REASONS[reason], message, rows.unit)
+                self._refuse(rows, row, reason, with_value(reason, given))
             keep = keep[~wild]
-        part = slice(begin, end) if len(keep) == end - begin else keep
         codes = self._codes(rows, keep)
-        indptr, indices, values, unknown = self._numbered(rows, keep)
+        sparse = self._numbering.sparse_rows(rows.items, keep)
+        indptr, repeated = sparse.indptr, sparse.repeated
+        if repeated.any():
+            for row in keep[repeated].tolist():
+                self._refuse(rows, row, lexer.TWICE)
+            keep, codes = keep[~repeated], codes[~repeated]
+            indptr = np.concatenate([[0], indptr[1:][~repeated]])
+        part = slice(begin, end) if len(keep) == end - begin else keep
         done = rows.done
         if done is not None and isinstance(self.sources, list):
             done = (self._file + done) / len(self.sources)
         return Batch(
-            rows.dense[part], indptr, indices, values, codes, rows.weights[part],
+            rows.dense[part], indptr, sparse.indices, sparse.values, codes, rows.weights[part],
             rows.lines[part], None if rows.tags is None else [rows.tags[row] for row in keep.tolist()],
-            len(self.vocabulary), self.vocabulary, self.classes, rows.dense_names, self._place(rows, end), unknown,
-            done, self.format.settled_with_reading(),
+            len(self.vocabulary), self.vocabulary, self.classes, rows.dense_names, self._place(rows, end),
+            sparse.unknown, done, self.format.settled_with_reading(),
         )  # fmt: skip
+
+    def _refuse(self, rows: Records, row: int, reason: int, message: str | None = None) -> None:
+        self.format.refuse(rows.name, int(rows.lines[row]), REASONS[reason], message, rows.unit)
 
     def _place(self, rows: Records, end: int) -> Position:
         """The position after some of the rows."""
@@ -515,29 +447,6 @@ class RecordReader:
         first[codes[::-1]] = np.arange(len(codes))[::-1]  # of two rows with a label the one before is written last
         for code in np.argsort(first)[np.count_nonzero(first < 0) :].tolist():
             if code < len(rows.texts) and rows.texts[code]:
-                table[code] = self.classes.number(rows.texts[code].encode("utf-8", "surrogateescape"))
+                table[code] = self.classes.number(rows.texts[code])
                 self.vocabulary.fit_classes(len(self.classes))
         return table[codes]
-
-    def _numbered(self, rows: Records, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """The items of some rows as sparse rows, and the names left out because the vocabulary does not grow."""
-        items, values, starts = rows.by_row
-        if not len(items):
-            return np.zeros(len(keep) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0
-        texts, room = bool(items[:, TEXT].any()), max(1024, len(keep) * (1 + len(items) // len(rows)))
-        work = workspace(0, 0, room, np.zeros(0, np.int32), self.options)
-        work = work._replace(indptr=np.zeros(len(keep) + 1, np.int64))
-        state, address = work.state, address_of(put_words, WORDS) if texts else 0
-        arrays = items, values, starts, keep, rows.items.size, address
-        while (needs := number_items(rows.source, work, self.vocabulary.names, self._words, *arrays)) >= 0:
-            if needs == MORE_VALUES:
-                indices, more = (np.concatenate([array, np.empty_like(array)]) for array in (work.indices, work.values))
-                work = work._replace(indices=indices, values=more)
-            elif needs == MORE_TOKENS:
-                work = work._replace(**room_for_tokens(2 * work.amounts.size))
-            elif needs == MORE_NAMES:
-                self.vocabulary.reserve(int(state[FROM]), int(state[TO]))
-            elif needs == LETTERS:
-                self._words = self._words._replace(letters=letters())
-        placed = int(state[PLACED])
-        return work.indptr, work.indices[:placed], work.values[:placed], int(state[UNKNOWN])

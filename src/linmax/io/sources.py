@@ -1,4 +1,4 @@
-"""Bytes of files, pipes and compressed files, a block at a time, in bounded memory.
+"""Bytes of files, pipes and compressed files, a block of whole lines at a time, in bounded memory.
 
 Compression is recognized by the first bytes, not by the name: gzip, bzip2, xz and zstd. Files are read in whole blocks.
 A `Pipe` delivers what has arrived, straight from the descriptor, so that no lock of Python's buffers is held when the
@@ -19,13 +19,21 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
+from linmax.io.bytes import PADDING
+from linmax.io.options import Position
+
+if TYPE_CHECKING:
+    from linmax.io.records import StreamFormat
+
 __all__ = [
     "BOM",
+    "LONGEST_LINE",
     "STANDARD_INPUT",
+    "LineBlocks",
     "LinesAsFile",
     "Source",
     "is_standard_input",
@@ -381,3 +389,108 @@ class LinesAsFile(io.RawIOBase):
         part, self._left = joined[: len(view)], joined[len(view) :]
         view[: len(part)] = part
         return len(part)
+
+
+LONGEST_LINE = 2**24
+PIPE_PATIENCE = 0.5  # seconds that a pipe is waited for when the types of columns depend on the next lines
+NEWLINE = 10
+TAIL = 2**12  # bytes that are searched for a newline at a time
+
+
+class LineBlocks:
+    """Whole lines of a source, a block at a time, from the first data of a format or from a position on.
+
+    ``block`` holds whole lines from ``at`` to ``end``, the first of which has the number ``line``, and behind what it
+    holds PADDING newlines. ``refuse(line)`` counts a line that is too long.
+    """
+
+    def __init__(self, source: Source, format: StreamFormat, start: Position | None) -> None:
+        size = format.options.block if source.left is None else min(format.options.block, source.left + 1)
+        self.source, self.format = source, format
+        self.block = np.zeros(size + PADDING, np.uint8)
+        self.at = self.end = 0
+        self.line = 1
+        self._base = self._filled = 0  # where the block begins in the file, and how many bytes it holds
+        self._ended = False
+        if start is not None:
+            source.skip(start.offset)
+            self._base, self.line = start.offset, start.line
+            return
+        self.fill()
+        self._sample(size)
+        head = self.block[: self._filled].tobytes()
+        mark = len(BOM) if head.startswith(BOM) else 0
+        refuse_encoding(source.name, head)
+        skipped, lines = format.begin(source.name, head[mark:])
+        self.at += min(mark + skipped, self._filled)
+        self.line += lines
+
+    @property
+    def place(self) -> int:
+        """The place of the next line in the file."""
+        return self._base + self.at
+
+    def _sample(self, size: int) -> None:
+        """Read the lines that the format wants to see; from a pipe that pauses, those up to the first row."""
+        wanted, first = self.format.lines_wanted(), self.format.first_row
+        while wanted and self._filled < size:
+            lines = int((self.block[: self._filled] == NEWLINE).sum())
+            if lines >= wanted or (lines >= first and not self.source.ready(PIPE_PATIENCE)) or not self.fill():
+                break
+
+    def fill(self) -> bool:
+        """Read more bytes after the rest of the block; False at the end."""
+        if self._ended:
+            return False
+        left, room = self._filled - self.at, self.block.size - PADDING
+        if left >= room:  # one line fills the block
+            if room >= LONGEST_LINE:
+                return self._skip_line()
+            self.block = np.concatenate([self.block, np.zeros(room, np.uint8)])
+            room *= 2
+        if self.at and left:
+            self.block[:left] = self.block[self.at : self._filled].copy()
+        self._base += self.at
+        self._received(left, self.source.read_some(self.block[left:room]), 0)
+        return self._filled > 0
+
+    def _received(self, left: int, got: int, at: int) -> None:
+        """Note the bytes that came after the first ``left`` ones; the next line begins at ``at``."""
+        self._ended, self._filled = not got, left + got
+        if self._ended and self._filled and self.block[self._filled - 1] != NEWLINE:
+            self.block[self._filled] = NEWLINE
+            self._filled += 1
+        self.block[self._filled : self._filled + PADDING] = NEWLINE
+        self.at = at
+        self.end = self._filled
+        while self.end > at and self.block[self.end - 1] != NEWLINE:
+            tail = self.block[max(at, self.end - TAIL) : self.end].tobytes()
+            self.end += tail.rfind(b"\n") + 1 - len(tail)
+
+    def _skip_line(self) -> bool:
+        """Skip a line that is too long."""
+        room = self.block.size - PADDING
+        self._base += self._filled
+        while True:
+            got = self.source.read_some(self.block[:room])
+            newlines = np.flatnonzero(self.block[:got] == NEWLINE)
+            if newlines.size or not got:
+                break
+            self._base += got
+        self.format.refuse_long_line(self.source.name, self.line)
+        self.line += 1
+        self._received(0, got, int(newlines[0]) + 1 if newlines.size else got)
+        return True
+
+    def more(self) -> bool:
+        """Return whether there are whole lines, which are read if necessary."""
+        return self.at < self.end or self.fill()
+
+    def lines(self) -> bytes:
+        """The whole lines at hand."""
+        return self.block[self.at : self.end].tobytes()
+
+    def advance(self, size: int, lines: int) -> None:
+        """Continue after some bytes of some lines."""
+        self.at += size
+        self.line += lines

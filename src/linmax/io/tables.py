@@ -319,8 +319,8 @@ class TableLayout:
             weights[columns[weight].read_numbers(weights)] = np.nan
             weight_texts = None if (weights >= 0.0).all() and (weights < np.inf).all() else columns[weight].written()
         return Records(
-            name, lines, codes, texts, dense, items, weights, weight_texts, unit=unit, dense_names=self.dense_names,
-            tags=None if options.id is None else columns[options.id].written(),
+            name, lines, codes, texts, dense, items.by_row(size), weights, weight_texts, unit=unit,
+            dense_names=self.dense_names, tags=None if options.id is None else columns[options.id].written(),
         )  # fmt: skip
 
     def remarks(self) -> list[str]:
@@ -502,7 +502,15 @@ class Frames(TableFormat):
         lines = np.arange(self._passed + 1, self._passed + size + 1)
         self._passed += size
         return Records(
-            "the table", lines, codes, list(texts), dense, items, row_weights, unit="row", dense_names=dense_names
+            "the table",
+            lines,
+            codes,
+            list(texts),
+            dense,
+            items.by_row(size),
+            row_weights,
+            unit="row",
+            dense_names=dense_names,
         )
 
 

@@ -30,9 +30,8 @@ KEY, LENGTH, NUMBER, STAMP = range(4)  # in a slot; the stamp is alone when name
 SLOT_WIDTH = 4
 COUNT, USED, SHIFT, HASHED, SERIAL, LIMIT = range(6)  # in `sizes`
 OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
-# Columns of the tokens of a row: where the name is, how long, and what goes before it; its key and first slot. The last
-# lists those that are long.
-START, SPAN, PREFIX, KEYED, SLOT, LONG, TOKEN = range(7)
+KEYED, FIRST_SLOT, LONG = range(3)  # what `approach` notes of a name; the last lists those that are long
+ITEM_START, ITEM_SPAN, ITEM_HEAD = range(3)  # columns of items (see `linmax.io.lexer`)
 ABSENT = -1
 
 
@@ -137,12 +136,21 @@ def look_up(names: NameTable, block: np.ndarray, start: int, length: int, prefix
 
 
 @kernel(hot=True)
-def approach(names: NameTable, source: np.ndarray, tokens: np.ndarray, count: int) -> None:
+def approach(
+    names: NameTable,
+    source: np.ndarray,
+    items: np.ndarray,
+    first: int,
+    count: int,
+    prefixes: np.ndarray,
+    found: np.ndarray,
+) -> None:
     """Note the key and the first slot of each name of a row, and have ready all that `find` will look at."""
     shift, slots = names.sizes[SHIFT], names.slots
     many = 0  # names of more than eight bytes
     for i in range(count):
-        start, length, prefix = tokens[i, START], tokens[i, SPAN], tokens[i, PREFIX]
+        item = np.uint64(first + i)
+        start, length, prefix = items[item, ITEM_START], items[item, ITEM_SPAN], prefixes[items[item, ITEM_HEAD]]
         total = length + names.prefixes[prefix, SIZE]
         if 0 < total <= 8:
             key = short_key(names, source, start, total, prefix)
@@ -151,14 +159,14 @@ def approach(names: NameTable, source: np.ndarray, tokens: np.ndarray, count: in
             ahead = names.prefixes[prefix]
             hashed = hash_of(source, start, length, ahead[MIXED], ahead[CARRY], ahead[REST])
             key = hashed if total else 0
-            tokens[many, LONG] = i
+            found[many, LONG] = i
             many += 1
-        tokens[i, KEYED], tokens[i, SLOT] = key, shifted(hashed, shift)
-        fetch(slots, SLOT_WIDTH * tokens[i, SLOT])
+        found[i, KEYED], found[i, FIRST_SLOT] = key, shifted(hashed, shift)
+        fetch(slots, SLOT_WIDTH * found[i, FIRST_SLOT])
     for j in range(many):
-        fetch(names.offsets, max(0, slots[cell(tokens[tokens[j, LONG], SLOT], NUMBER)]))
+        fetch(names.offsets, max(0, slots[cell(found[found[j, LONG], FIRST_SLOT], NUMBER)]))
     for j in range(many):
-        fetch(names.store, names.offsets[max(0, slots[cell(tokens[tokens[j, LONG], SLOT], NUMBER)])])
+        fetch(names.store, names.offsets[max(0, slots[cell(found[found[j, LONG], FIRST_SLOT], NUMBER)])])
 
 
 @kernel(hot=True)
@@ -252,7 +260,7 @@ class Vocabulary:
             raise ValueError(f"hash bits must be from 1 to {MOST_BITS}, got {bits}; try 18")
         self.bits = bits
         self._first_shared = self._shares = 0
-        self._heads: list[bytes] = [b""]
+        self._heads = {b"": 0}  # their numbers
         self.room: Callable[[int], int] | None = None  # most names, given the classes
         sizes = np.array([0, 0, 64 - (bits or 6), bits is not None, 0, NO_LIMIT], np.int64)
         slots = np.zeros(2**bits, np.int64) if bits else np.full(64 * SLOT_WIDTH, -1, np.int64)
@@ -291,7 +299,8 @@ class Vocabulary:
         """The number of each name in a block of bytes, which ends in `PADDING` more; ABSENT as for `numbers`."""
         found = np.zeros(len(begins), np.int64)
         if add:
-            self.reserve(len(found), int((ends - begins).sum()) + len(found) * len(self._heads[prefix]))
+            size = int(self.names.prefixes[prefix, SIZE])
+            self.reserve(len(found), int((ends - begins).sum()) + len(found) * size)
         number_names(self.names, block, begins, ends, found, prefix, add)
         return found
 
@@ -301,24 +310,13 @@ class Vocabulary:
         store = self.names.store[: ends[-1]].tobytes()
         return [store[begin:end].decode("utf-8", "backslashreplace") for begin, end in pairwise(ends)]
 
-    def prefix(self, head: bytes) -> int:
-        """A number for what names begin with, to be given along with the rest of them."""
-        return self.prefixes([head])[0]
-
     def prefixes(self, heads: Sequence[bytes]) -> list[int]:
-        """Return numbers for what names begin with (see `prefix`)."""
-        places = {head: place for place, head in enumerate(self._heads)}
-        new = [head for head in dict.fromkeys(heads) if head not in places]
-        if new:
-            places |= {head: len(self._heads) + i for i, head in enumerate(new)}
-            self._heads += new
-            self.names = self.names._replace(**_prefixes(self._heads))
-        return [places[head] for head in heads]
-
-    @property
-    def heads(self) -> tuple[bytes, ...]:
-        """Beginnings of names, by the numbers that `prefix` gave."""
-        return tuple(self._heads)
+        """Return numbers for what names begin with, to be given along with the rest of them."""
+        before = len(self._heads)
+        found = [self._heads.setdefault(head, len(self._heads)) for head in heads]
+        if len(self._heads) > before:
+            self.names = self.names._replace(**_prefixes([*self._heads]))
+        return found
 
     def reserve(self, count: int, size: int) -> None:
         """Make room for that many more names of ``size`` bytes in all."""
