@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from linmax.theory.bounds.arguments import Vector, above, amount, count, number
-from linmax.theory.bounds.documentation import documented
+from linmax.theory.bounds.arguments import Vector, above, amount, count, positive_share
+from linmax.theory.bounds.declaration import MISTAKES_RETURNED, declared
 
 # -- Perceptron and p-norm rules --------------------------------------------------------------------------------------
 
@@ -20,7 +20,7 @@ def quadratic(rho: float, relative_noise: float) -> float:
     return relative_noise + rho * rho / 2.0 + rho * math.sqrt(relative_noise + rho * rho / 4.0)
 
 
-@documented(threshold="The rule updates where w.z <= threshold.")
+@declared(threshold=("The rule updates where w.z <= threshold.", amount))
 def perceptron(radius: float, norm: float, margin: float, noise: float = 0.0, threshold: float = 0.0) -> float:
     """Updates of the Perceptron (w = 0 at first; if w.z <= threshold then w += z).
 
@@ -41,15 +41,10 @@ def perceptron(radius: float, norm: float, margin: float, noise: float = 0.0, th
     >>> perceptron(radius=3.0, norm=1.0, margin=0.0)
     inf
     """
-    radius, norm = amount("radius", radius), amount("norm", norm)
-    margin, noise = number("margin", margin), amount("noise", noise)
-    threshold = amount("threshold", threshold)
-    if margin <= 0.0:
-        return math.inf
     return quadratic(math.sqrt(radius * radius + 2.0 * threshold) * norm / margin, noise / margin)
 
 
-@documented(deviation="Root of the summed squares of max(0, margin - u.z).")
+@declared(deviation=("Root of the summed squares of max(0, margin - u.z).", amount))
 def perceptron_deviations(radius: float, norm: float, margin: float, deviation: float) -> float:
     """Updates of the Perceptron, from squared deviations.
 
@@ -68,12 +63,10 @@ def perceptron_deviations(radius: float, norm: float, margin: float, deviation: 
     >>> perceptron_deviations(radius=1.0, norm=1.0, margin=0.5, deviation=1.0)
     16.0
     """
-    radius, norm = amount("radius", radius), amount("norm", norm)
-    margin, deviation = number("margin", margin), amount("deviation", deviation)
-    return math.inf if margin <= 0.0 else ((radius * norm + deviation) / margin) ** 2
+    return ((radius * norm + deviation) / margin) ** 2
 
 
-@documented(radius="Largest 2-norm R of a point.", margin="Margin gamma, as above.")
+@declared(radius="Largest 2-norm R of a point.", margin="Margin gamma, as above.")
 def multiclass_perceptron(radius: float, margin: float) -> float:
     """Violations of the multi-class Perceptron: R^2/gamma^2.
 
@@ -93,7 +86,10 @@ def multiclass_perceptron(radius: float, margin: float) -> float:
     return perceptron(radius, 1.0, margin)
 
 
-@documented(size="Largest p-norm of an instance z.", norm="Length of the comparator in the dual norm, 1/p + 1/q = 1.")
+@declared(
+    size=("Largest p-norm of an instance z.", amount),
+    norm="Length of the comparator in the dual norm, 1/p + 1/q = 1.",
+)
 def p_norm(p: float, size: float, norm: float, margin: float, noise: float = 0.0) -> float:
     """Updates of the p-norm Perceptron, p >= 2, 1/p + 1/q = 1.
 
@@ -112,19 +108,12 @@ def p_norm(p: float, size: float, norm: float, margin: float, noise: float = 0.0
     >>> p_norm(p=2, size=3.0, norm=1.0, margin=0.5) == perceptron(3.0, 1.0, 0.5)
     True
     """
-    p = number("p", p)
-    if p < 2.0:
-        raise ValueError(f"p must be >= 2, got {p!r}; try 2")
-    size, norm = amount("size", size), amount("norm", norm)
-    margin, noise = number("margin", margin), amount("noise", noise)
-    if margin <= 0.0:
-        return math.inf
     return quadratic(math.sqrt(p - 1.0) * size * norm / margin, noise / margin)
 
 
-@documented(
+@declared(
     "Bound on the expected mistakes; infinite without a margin.",
-    b="Parameter of the probability b/(b + |w.x|) of asking for a label, > 0.",
+    b=("Parameter of the probability b/(b + |w.x|) of asking for a label, > 0.", above(0.0, 0.5)),
 )
 def selective_perceptron(radius: float, norm: float, margin: float, b: float, noise: float = 0.0) -> float:
     """Expected mistakes of the Perceptron that asks for a label only with probability b/(b + |w.x|).
@@ -153,15 +142,11 @@ def selective_perceptron(radius: float, norm: float, margin: float, b: float, no
     >>> selective_perceptron(radius=1.0, norm=1.0, margin=0.5, b=0.1, noise=1.0)
     19.2
     """
-    radius, norm = amount("radius", radius), amount("norm", norm)
-    margin, noise = number("margin", margin), amount("noise", noise)
-    b, square = above("b", b, 0.0, 0.5), radius * radius
-    if margin <= 0.0:
-        return math.inf
+    square = radius * radius
     return (1.0 + square / (2.0 * b)) * noise / margin + (2.0 * b + square) ** 2 * (norm / margin) ** 2 / (8.0 * b)
 
 
-@documented("Best b.")
+@declared("Best b.", radius=above(0.0, 1.0), norm=above(0.0, 1.0), margin=above(0.0, 0.5))
 def best_selective_b(radius: float, norm: float, margin: float, noise: float = 0.0) -> float:
     """The b that makes `selective_perceptron` least: (R^2/2) sqrt(1 + 4 gamma N / (R^2 |u|^2)).
 
@@ -172,25 +157,15 @@ def best_selective_b(radius: float, norm: float, margin: float, noise: float = 0
     >>> best_selective_b(radius=1.0, norm=1.0, margin=0.5)
     0.5
     """
-    radius, norm = above("radius", radius, 0.0, 1.0), above("norm", norm, 0.0, 1.0)
-    margin, noise = above("margin", margin, 0.0, 0.5), amount("noise", noise)
     return radius**2 / 2.0 * math.sqrt(1.0 + 4.0 * margin * noise / (radius * norm) ** 2)
 
 
 # -- ALMA -------------------------------------------------------------------------------------------------------------
 
-
-def _alma(p: float, alpha: float, B: float | None, C: float) -> tuple[float, float, float, float]:
-    p = number("p", p)
-    if p < 2.0:
-        raise ValueError(f"p must be >= 2, got {p!r}; try 2")
-    alpha = number("alpha", alpha)
-    if not 0.0 < alpha <= 1.0:
-        raise ValueError(f"alpha must be in (0, 1], got {alpha!r}; try 0.9")
-    return p, alpha, 1.0 / alpha if B is None else above("B", B, 0.0, 1.0), above("C", C, 0.0, 1.414)
+REACHED = ("Share of the largest margin to reach, in (0, 1].", positive_share)
 
 
-@documented(alpha="Share of the largest margin to reach, in (0, 1].")
+@declared(alpha=REACHED)
 def alma_separable(
     p: float, margin: float, alpha: float = 1.0, B: float | None = None, C: float = math.sqrt(2.0)
 ) -> float:
@@ -214,15 +189,11 @@ def alma_separable(
     >>> alma_separable(p=2, margin=0.5, C=1.0)
     5.0
     """
-    p, alpha, B, C = _alma(p, alpha, B, C)
-    margin = number("margin", margin)
-    if margin <= 0.0:
-        return math.inf
-    width = max(1.0, C * C + 2.0 * (1.0 - alpha) * B * C)
+    width = max(1.0, C * C + 2.0 * (1.0 - alpha) * (B or 1.0 / alpha) * C)
     return (p - 1.0) * (width + 1.0) ** 2 / (4.0 * C * C * margin**2) + width
 
 
-@documented(alpha="Share of the largest margin to reach, in (0, 1].")
+@declared(alpha=REACHED)
 def alma(
     p: float,
     margin: float,
@@ -252,16 +223,12 @@ def alma(
     >>> round(alma(p=2, margin=0.5, noise=1.0), 1)
     35.9
     """
-    p, alpha, B, C = _alma(p, alpha, B, C)
-    margin, noise = number("margin", margin), amount("noise", noise)
-    if margin <= 0.0:
-        return math.inf
-    rho = math.sqrt(p - 1.0) * (2.0 / C + C + 2.0 * (1.0 - alpha) * B) / margin
+    rho = math.sqrt(p - 1.0) * (2.0 / C + C + 2.0 * (1.0 - alpha) * (B or 1.0 / alpha)) / margin
     value = quadratic(rho, noise / margin)
     return min(value, alma_separable(p, margin, alpha, B, C)) if noise == 0.0 else value
 
 
-@documented()
+@declared()
 def alma_unprojected(p: float, margin: float) -> float:
     """Updates of ALMA_p(1; C) without the projection, separable as in `alma_separable`: the largest M with
 
@@ -276,10 +243,6 @@ def alma_unprojected(p: float, margin: float) -> float:
     >>> round(alma_unprojected(p=2, margin=0.5), 1)
     6.2
     """
-    p, _, _, _ = _alma(p, 1.0, None, 1.0)
-    margin = number("margin", margin)
-    if margin <= 0.0:
-        return math.inf
     bound = 1.0
     for _ in range(1000):  # M -> the right side of M is increasing and concave: iterating from below converges
         following = (1.0 + math.sqrt((p - 1.0) * (1.0 + math.log(bound))) / (2.0 * margin)) ** 2 - 1.0
@@ -289,7 +252,7 @@ def alma_unprojected(p: float, margin: float) -> float:
     return max(1.0, bound)
 
 
-@documented(alpha="Share of the largest margin to reach, in (0, 1].")
+@declared(alpha=REACHED)
 def alma_printed(p: float, margin: float, alpha: float) -> float:
     """ALMA_p(alpha; sqrt(8)/alpha, sqrt(2)) on separable instances, Gentile (2001) theorem 3(1).
 
@@ -304,14 +267,10 @@ def alma_printed(p: float, margin: float, alpha: float) -> float:
     >>> alma_printed(2, 0.5, alpha=1.0), round(alma_separable(2, 0.5, alpha=1.0, B=8**0.5), 9)
     (12.0, 6.5)
     """
-    p, alpha, _, _ = _alma(p, alpha, None, 1.0)
-    margin = number("margin", margin)
-    if margin <= 0.0:
-        return math.inf
     return 2.0 * (p - 1.0) / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
 
 
-@documented()
+@declared()
 def alma_noisy_printed(p: float, margin: float, noise: float, C: float = 1.0) -> float:
     """ALMA_p on any sequence, the form often quoted as Gentile (2001) theorem 3(2).
 
@@ -332,10 +291,6 @@ def alma_noisy_printed(p: float, margin: float, noise: float, C: float = 1.0) ->
     >>> round(alma_noisy_printed(p=2, margin=0.1, noise=1.1), 1)
     121.8
     """
-    p, _, _, C = _alma(p, 1.0, None, C)
-    margin, noise = number("margin", margin), amount("noise", noise)
-    if margin <= 0.0:
-        return math.inf
     rho2, relative = (p - 1.0) / (C * margin) ** 2, noise / margin
     return relative + rho2 / 2.0 + math.sqrt(rho2**2 / 4.0 + rho2 * relative + rho2)
 
@@ -343,10 +298,10 @@ def alma_noisy_printed(p: float, margin: float, noise: float, C: float = 1.0) ->
 # -- passive-aggressive and second-order rules ------------------------------------------------------------------------
 
 
-@documented(
+@declared(
     "Bound on the mistakes.",
-    hinge="Hinge losses of u at margin 1, or their squares, summed.",
-    C="Largest step (PA-I), or weight of the loss (PA-II).",
+    hinge=("Hinge losses of u at margin 1, or their squares, summed.", amount),
+    C=("Largest step (PA-I), or weight of the loss (PA-II).", above(0.0, 1.0)),
     squared="Whether the rule is PA-II.",
 )
 def passive_aggressive(
@@ -369,8 +324,6 @@ def passive_aggressive(
     >>> passive_aggressive(radius=2.0, norm=3.0)
     36.0
     """
-    radius, norm, hinge = amount("radius", radius), amount("norm", norm), amount("hinge", hinge)
-    C = above("C", C, 0.0, 1.0)
     paid = 0.0 if hinge == 0.0 else 2.0 * C * hinge
     scale = radius**2 + 1.0 / (2.0 * C) if squared else max(radius**2, 1.0 / C)
     return scale * (norm**2 + paid)
@@ -385,11 +338,11 @@ def _quadratic_form(u: npt.ArrayLike, correlation: npt.ArrayLike) -> tuple[float
     return float(weights @ weights), float(weights @ matrix @ weights), np.linalg.eigvalsh(matrix).clip(0.0)
 
 
-@documented(
+@declared(
     "Bound on the mistakes.",
-    hinge="Hinge losses of u at margin 1, summed.",
-    margin_updates="Number U of updates that were no mistakes.",
-    r="Parameter of the rule, > 0.",
+    hinge=("Hinge losses of u at margin 1, summed.", amount),
+    margin_updates=("Number U of updates that were no mistakes.", count(0)),
+    r=("Parameter of the rule, > 0.", above(0.0, 1.0)),
 )
 def arow(u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_updates: int, r: float = 1.0) -> float:
     """Mistakes of AROW(r) with the full matrix.
@@ -409,13 +362,11 @@ def arow(u: npt.ArrayLike, correlation: npt.ArrayLike, hinge: float, margin_upda
     3.39
     """
     square, energy, eigenvalues = _quadratic_form(u, correlation)
-    r, hinge = above("r", r, 0.0, 1.0), amount("hinge", hinge)
-    extra = count("margin_updates", margin_updates, 0)
     logdet = float(np.log1p(eigenvalues / r).sum())
-    return math.sqrt(r * square + energy) * math.sqrt(logdet + extra) + hinge - extra
+    return math.sqrt(r * square + energy) * math.sqrt(logdet + margin_updates) + hinge - margin_updates
 
 
-@documented("Bound on the mistakes; infinite without a margin.", a="Parameter of the rule, > 0.")
+@declared(MISTAKES_RETURNED, a=("Parameter of the rule, > 0.", above(0.0, 1.0)))
 def second_order_perceptron(
     u: npt.ArrayLike, correlation: npt.ArrayLike, margin: float, noise: float = 0.0, a: float = 1.0
 ) -> float:
@@ -437,7 +388,4 @@ def second_order_perceptron(
     3.39
     """
     square, energy, eigenvalues = _quadratic_form(u, correlation)
-    margin, noise, a = number("margin", margin), amount("noise", noise), above("a", a, 0.0, 1.0)
-    if margin <= 0.0:
-        return math.inf
     return noise / margin + math.sqrt((a * square + energy) * float(np.log1p(eigenvalues / a).sum())) / margin

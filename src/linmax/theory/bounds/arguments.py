@@ -14,60 +14,108 @@ Vector = npt.NDArray[np.float64]
 def number(name: str, value: float) -> float:
     """Require a number."""
     try:
-        given = float(value)
+        found = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {value!r}") from None
-    if math.isnan(given):
+    if math.isnan(found):
         raise ValueError(f"{name} must be a number, got nan")
-    return given
+    return found
 
 
 def amount(name: str, value: float) -> float:
     """Require a number >= 0."""
-    given = number(name, value)
-    if given < 0.0:
+    found = number(name, value)
+    if found < 0.0:
         raise ValueError(f"{name} must be >= 0, got {value!r}; a loss, length or count is never negative")
-    return given
+    return found
 
 
-def above(name: str, value: float, least: float, advice: float) -> float:
-    """Require a number > ``least``."""
-    given = number(name, value)
-    if given <= least:
-        raise ValueError(f"{name} must be > {least:g}, got {value!r}; try {advice:g}")
-    return given
+def finite_margin(name: str, value: float) -> float:
+    """Require a number, for a margin without which there is no bound: not positive, it makes the bound infinite."""
+    return number(name, value)
 
 
-def fraction(name: str, value: float) -> float:
-    """Require a number between 0 and 1."""
-    given = number(name, value)
-    if not 0.0 < given < 1.0:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}; try 0.05")
-    return given
+def above(least: float, advice: float) -> Callable[[str, float], float]:
+    """Return a check that requires a number > ``least``."""
+
+    def check(name: str, value: float) -> float:
+        found = number(name, value)
+        if found <= least:
+            raise ValueError(f"{name} must be > {least:g}, got {value!r}; try {advice:g}")
+        return found
+
+    return check
 
 
-def count(name: str, value: float, least: int) -> float:
-    """Require a number >= ``least``."""
-    given = number(name, value)
-    if given < least:
-        raise ValueError(f"{name} must be >= {least}, got {value!r}; try {least}")
-    return given
+def count(least: int) -> Callable[[str, float], float]:
+    """Return a check that requires a number >= ``least``."""
+
+    def check(name: str, value: float) -> float:
+        found = number(name, value)
+        if found < least:
+            raise ValueError(f"{name} must be >= {least}, got {value!r}; try {least}")
+        return found
+
+    return check
 
 
-def comparator(u: npt.ArrayLike, signed: bool) -> Vector:
-    """Require weights >= 0 with sum 1, or ``signed`` ones whose magnitudes sum to at most 1."""
-    weights = np.asarray(u, dtype=float)
-    if weights.ndim != 1 or weights.size == 0:
-        raise ValueError(f"u must be one row of weights, got shape {weights.shape}; give a list of numbers")
-    if not np.all(np.isfinite(weights)):
-        raise ValueError("u must be finite, got nan or infinity; drop unknown weights")
-    if not signed and weights.min() < 0.0:
-        raise ValueError(f"u must be >= 0, got {weights.min():g}; use the balanced bound for weights of both signs")
-    total = float(np.abs(weights).sum())
-    if total > 1.0 + 1e-9 or (not signed and total < 1.0 - 1e-9):
-        what = "sum |u_i| <= 1" if signed else "sum u_i = 1"
-        raise ValueError(f"u must have {what}, got {total:g}; divide u and the margin by it")
-    return weights
+def inside(low: float, high: float, advice: float) -> Callable[[str, float], float]:
+    """Return a check that requires a number between ``low`` and ``high``, neither of them."""
+
+    def check(name: str, value: float) -> float:
+        found = number(name, value)
+        if not low < found < high:
+            raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {value!r}; try {advice:g}")
+        return found
+
+    return check
+
+
+fraction = inside(0.0, 1.0, 0.05)
+
+
+def positive_share(name: str, value: float) -> float:
+    """Require a number in (0, 1]."""
+    found = number(name, value)
+    if not 0.0 < found <= 1.0:
+        raise ValueError(f"{name} must be in (0, 1], got {value!r}; try 0.9")
+    return found
+
+
+def between(low: float, high: float, advice: float) -> Callable[[str, float], float]:
+    """Return a check that requires a number from ``low`` to ``high``."""
+
+    def check(name: str, value: float) -> float:
+        found = number(name, value)
+        if not low <= found <= high:
+            raise ValueError(f"{name} must lie from {low:g} to {high:g}, got {value!r}; try {advice:g}")
+        return found
+
+    return check
+
+
+def weights(name: str, u: npt.ArrayLike) -> Vector:
+    """Require weights of any sign whose magnitudes sum to at most 1."""
+    found = np.asarray(u, dtype=float)
+    if found.ndim != 1 or found.size == 0:
+        raise ValueError(f"{name} must be one row of weights, got shape {found.shape}; give a list of numbers")
+    if not np.all(np.isfinite(found)):
+        raise ValueError(f"{name} must be finite, got nan or infinity; drop unknown weights")
+    total = float(np.abs(found).sum())
+    if total > 1.0 + 1e-9:
+        raise ValueError(f"{name} must have sum |u_i| <= 1, got {total:g}; divide {name} and the margin by it")
+    return found
+
+
+def shares(name: str, u: npt.ArrayLike) -> Vector:
+    """Require weights >= 0 with sum 1."""
+    found = np.asarray(u, dtype=float)
+    if found.size and found.min() < 0.0:
+        raise ValueError(f"{name} must be >= 0, got {found.min():g}; use the balanced bound for weights of both signs")
+    total = float(found.sum())
+    if found.size and (total > 1.0 + 1e-9 or total < 1.0 - 1e-9):
+        raise ValueError(f"{name} must have sum u_i = 1, got {total:g}; divide {name} and the margin by it")
+    return weights(name, found)
 
 
 def possible(margin: float, largest: float, noise: float) -> float:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from linmax.theory.bounds.arguments import amount, count, fraction
-from linmax.theory.bounds.documentation import documented
+from linmax.theory.bounds.arguments import amount, count
+from linmax.theory.bounds.declaration import declared
 
 
-@documented("Length of the run.")
+@declared("Length of the run.")
 def survival_run(mistakes: int, error: float, failure: float) -> int:
     """Number of instances in a row that a hypothesis must get right: ceil((1/eps) ln((M + 1)/delta)).
 
@@ -25,11 +25,10 @@ def survival_run(mistakes: int, error: float, failure: float) -> int:
     >>> survival_run(10, 0.1, 0.05), survival_run_printed(0.1, 0.05)
     (54, 30)
     """
-    mistakes_ = count("mistakes", mistakes, 0)
-    return math.ceil(math.log((mistakes_ + 1.0) / fraction("failure", failure)) / fraction("error", error))
+    return math.ceil(math.log((mistakes + 1.0) / failure) / error)
 
 
-@documented("Number of instances.")
+@declared("Number of instances.")
 def survival_examples(mistakes: int, error: float, failure: float) -> int:
     """Largest number of instances that `survival_run` needs: (M + 1) runs.
 
@@ -43,7 +42,7 @@ def survival_examples(mistakes: int, error: float, failure: float) -> int:
     return (int(mistakes) + 1) * survival_run(mistakes, error, failure)
 
 
-@documented("Length of the run.")
+@declared("Length of the run.")
 def survival_run_unknown(hypothesis: int, error: float, failure: float) -> int:
     """`survival_run` without knowing M: ceil((1/eps) ln(i(i + 1)/delta)) for the i-th hypothesis, i >= 1.
 
@@ -54,11 +53,10 @@ def survival_run_unknown(hypothesis: int, error: float, failure: float) -> int:
     >>> [survival_run_unknown(i, 0.1, 0.05) for i in (1, 2, 3)]
     [37, 48, 55]
     """
-    i = count("hypothesis", hypothesis, 1)
-    return math.ceil(math.log(i * (i + 1.0) / fraction("failure", failure)) / fraction("error", error))
+    return math.ceil(math.log(hypothesis * (hypothesis + 1.0) / failure) / error)
 
 
-@documented("Length of the run.")
+@declared("Length of the run.")
 def survival_run_printed(error: float, failure: float) -> int:
     """ceil((1/eps) ln(1/delta)), as theorem 9.1 of the lecture notes on linear learners prints it.
 
@@ -72,10 +70,10 @@ def survival_run_printed(error: float, failure: float) -> int:
     >>> survival_run_printed(error=0.1, failure=0.05)
     30
     """
-    return math.ceil(math.log(1.0 / fraction("failure", failure)) / fraction("error", error))
+    return math.ceil(math.log(1.0 / failure) / error)
 
 
-@documented("Error, at most 1.", run="Correct predictions in a row.")
+@declared("Error, at most 1.", run=("Correct predictions in a row.", count(0)))
 def survival_error(run: int, failure: float, mistakes: int | None = None, hypothesis: int = 1) -> float:
     """The error that a run of correct predictions guarantees, for all hypotheses at once: 1 - d^(1/run).
 
@@ -91,15 +89,11 @@ def survival_error(run: int, failure: float, mistakes: int | None = None, hypoth
     >>> survival_error(0, 0.05, mistakes=10)
     1.0
     """
-    run_, failure = count("run", run, 0), fraction("failure", failure)
-    if run_ == 0.0:
-        return 1.0
-    i = count("hypothesis", hypothesis, 1)
-    share = failure / (i * (i + 1.0)) if mistakes is None else failure / (count("mistakes", mistakes, 0) + 1.0)
-    return -math.expm1(math.log(share) / run_)
+    share = failure / (hypothesis * (hypothesis + 1.0) if mistakes is None else mistakes + 1.0)
+    return -math.expm1(math.log(share) / run) if run else 1.0
 
 
-@documented(
+@declared(
     "Instances m1 to learn from and m2 to test with.", mistakes_only="Whether the learner is shown its mistakes only."
 )
 def two_phase_examples(mistakes: int, error: float, failure: float, mistakes_only: bool = True) -> tuple[int, int]:
@@ -126,14 +120,13 @@ def two_phase_examples(mistakes: int, error: float, failure: float, mistakes_onl
     >>> two_phase_examples(10, 0.1, 0.05), two_phase_examples(10, 0.1, 0.05, mistakes_only=False)
     ((591, 1976), (1403, 1846))
     """
-    most, error, failure = count("mistakes", mistakes, 0), fraction("error", error), fraction("failure", failure)
     halves = 1.0 if mistakes_only else 2.0  # the other half of the hypotheses may be bad
-    learn = max(4.0 * most / error, 16.0 / error * math.log(2.0 * halves / failure))
-    tested = most + 1 if mistakes_only else two_phase_draws(failure)
+    learn = max(4.0 * mistakes / error, 16.0 / error * math.log(2.0 * halves / failure))
+    tested = mistakes + 1 if mistakes_only else two_phase_draws(failure)
     return math.ceil(halves * learn), math.ceil(32.0 / error * math.log(2.0 * (tested + 1.0) / failure))
 
 
-@documented("Number of hypotheses.")
+@declared("Number of hypotheses.")
 def two_phase_draws(failure: float) -> int:
     """Hypotheses drawn of a learner that is shown every trial: ceil(log2(4/delta)); see `two_phase_examples`.
 
@@ -144,10 +137,10 @@ def two_phase_draws(failure: float) -> int:
     >>> two_phase_draws(0.05)
     7
     """
-    return math.ceil(math.log2(4.0 / fraction("failure", failure)))
+    return math.ceil(math.log2(4.0 / failure))
 
 
-@documented("Bound on the mean risk, at most 1.")
+@declared("Bound on the mean risk, at most 1.")
 def average_risk(loss: float, trials: int, failure: float) -> float:
     """The mean risk of the hypotheses H_0..H_(n-1) used in n trials: M_n + sqrt(ln(1/delta) / (2n)).
 
@@ -165,10 +158,10 @@ def average_risk(loss: float, trials: int, failure: float) -> float:
     >>> round(average_risk(0.1, 1000, 0.05), 4), round(average_risk_printed(0.1, 1000, 0.05), 4)
     (0.1387, 0.1774)
     """
-    return min(1.0, amount("loss", loss) + math.sqrt(_deviation(trials, failure)))
+    return min(1.0, loss + math.sqrt(math.log(1.0 / failure) / (2.0 * trials)))
 
 
-@documented("Bound on the mean risk, at most 1.")
+@declared("Bound on the mean risk, at most 1.")
 def average_risk_printed(loss: float, trials: int, failure: float) -> float:
     """`average_risk` as printed: M_n + sqrt((2/n) ln(1/delta)); true, but twice as far from M_n as needed.
 
@@ -179,14 +172,12 @@ def average_risk_printed(loss: float, trials: int, failure: float) -> float:
     >>> round(average_risk_printed(loss=0.1, trials=1000, failure=0.05), 4)
     0.1774
     """
-    return min(1.0, amount("loss", loss) + math.sqrt(4.0 * _deviation(trials, failure)))
+    return min(1.0, loss + math.sqrt(2.0 * math.log(1.0 / failure) / trials))
 
 
-def _deviation(trials: int, failure: float) -> float:
-    return math.log(1.0 / fraction("failure", failure)) / (2.0 * count("trials", trials, 1))
-
-
-@documented("Penalty, infinite where nothing was tested.", tested="Number n - t of instances after the hypothesis.")
+@declared(
+    "Penalty, infinite where nothing was tested.", tested=("Number n - t of instances after the hypothesis.", count(0))
+)
 def selection_penalty(trials: int, tested: int, failure: float) -> float:
     """Added to the error of H_t on the n - t instances after it: sqrt(ln(n(n + 1)/delta) / (2(n - t))).
 
@@ -200,13 +191,10 @@ def selection_penalty(trials: int, tested: int, failure: float) -> float:
     >>> round(selection_penalty(1000, 900, 0.05), 4)
     0.0966
     """
-    n, tested_ = count("trials", trials, 1), count("tested", tested, 0)
-    if tested_ == 0.0:
-        return math.inf
-    return math.sqrt(math.log(n * (n + 1.0) / fraction("failure", failure)) / (2.0 * tested_))
+    return math.sqrt(math.log(trials * (trials + 1.0) / failure) / (2.0 * tested)) if tested else math.inf
 
 
-@documented("Bound on the risk, at most 1.")
+@declared("Bound on the risk, at most 1.")
 def selection_risk(loss: float, trials: int, failure: float) -> float:
     """The risk of the selected hypothesis: M_n + 6 sqrt(ln(2(n + 1)/delta) / n) with probability 1 - delta.
 
@@ -219,16 +207,12 @@ def selection_risk(loss: float, trials: int, failure: float) -> float:
     >>> round(selection_risk(0.1, 100000, 0.05), 3)
     0.174
     """
-    n = count("trials", trials, 1)
-    return min(
-        1.0,
-        amount("loss", loss) + 6.0 * math.sqrt(math.log(2.0 * (n + 1.0) / fraction("failure", failure)) / n),
-    )
+    return min(1.0, loss + 6.0 * math.sqrt(math.log(2.0 * (trials + 1.0) / failure) / trials))
 
 
-@documented(
+@declared(
     "Bound on the expected error, at most 1.",
-    expected_bound="Expected bound of `perceptron_deviations` for one trial more.",
+    expected_bound=("Expected bound of `perceptron_deviations` for one trial more.", amount),
 )
 def voted_risk(trials: int, expected_bound: float) -> float:
     """Expected error of the voted Perceptron after n instances: 2/(n + 1) times its expected mistake bound.
@@ -243,4 +227,4 @@ def voted_risk(trials: int, expected_bound: float) -> float:
     >>> voted_risk(trials=999, expected_bound=50.0)
     0.1
     """
-    return min(1.0, 2.0 * amount("expected_bound", expected_bound) / (count("trials", trials, 1) + 1.0))
+    return min(1.0, 2.0 * expected_bound / (trials + 1.0))

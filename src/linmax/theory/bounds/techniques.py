@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
-from linmax.theory.bounds.arguments import above, amount, count, fraction, lowest_point, number
-from linmax.theory.bounds.documentation import documented
+from linmax.theory.bounds.arguments import above, amount, between, count, fraction, inside, lowest_point
+from linmax.theory.bounds.declaration import declared
 
 # -- techniques and other learners ------------------------------------------------------------------------------------
 
 
-@documented("Bound on the mistakes.", negated="Whether the literals are x and 1 - x.")
+@declared("Bound on the mistakes.", negated="Whether the literals are x and 1 - x.")
 def elimination(n: int, negated: bool = False) -> float:
     """Mistakes of the elimination algorithm on disjunctions: n; n + 1 with 2n literals (the first removes n).
 
@@ -23,14 +22,14 @@ def elimination(n: int, negated: bool = False) -> float:
     >>> elimination(10), elimination(10, negated=True)
     (10.0, 11.0)
     """
-    return count("n", n, 1) + (1.0 if negated else 0.0)
+    return n + (1.0 if negated else 0.0)
 
 
-@documented(
+@declared(
     "Bound on the total square loss.",
     loss="Square loss of the comparator, summed.",
-    span="Length of the interval in which attributes lie.",
-    c="Factor of the rate c/span^2, between 0 and 2.",
+    span=("Length of the interval in which attributes lie.", amount),
+    c=("Factor of the rate c/span^2, between 0 and 2.", inside(0.0, 2.0, 1.0)),
 )
 def exponentiated_gradient(learned: float, loss: float, span: float, c: float) -> float:
     """Total square loss of EG with rate c/span^2 on the simplex.
@@ -49,14 +48,13 @@ def exponentiated_gradient(learned: float, loss: float, span: float, c: float) -
     >>> exponentiated_gradient(learned=2.0, loss=3.0, span=1.0, c=1.0)
     8.0
     """
-    c = number("c", c)
-    if not 0.0 < c < 2.0:
-        raise ValueError(f"c must lie between 0 and 2, got {c!r}; try 1")
-    learned, loss, span = amount("learned", learned), amount("loss", loss), amount("span", span)
     return 2.0 / (2.0 - c) * loss + span**2 / c * learned
 
 
-@documented("Bound on the mistakes.", beta="Factor by which a mistake reduces the weight of a member, between 0 and 1.")
+@declared(
+    "Bound on the mistakes.",
+    beta=("Factor by which a mistake reduces the weight of a member, between 0 and 1.", fraction),
+)
 def weighted_majority(members: int, best: float, beta: float = 0.5) -> float:
     """Mistakes of the weighted majority of whole algorithms, each weighted by beta^(its mistakes).
 
@@ -71,11 +69,10 @@ def weighted_majority(members: int, best: float, beta: float = 0.5) -> float:
     >>> round(weighted_majority(members=62, best=100, beta=0.9), 1)
     285.9
     """
-    members_, best, beta = count("members", members, 1), amount("best", best), fraction("beta", beta)
-    return (math.log(members_) - best * math.log(beta)) / math.log(2.0 / (1.0 + beta))
+    return (math.log(members) - best * math.log(beta)) / math.log(2.0 / (1.0 + beta))
 
 
-@documented("Best beta.")
+@declared("Best beta.")
 def best_beta(members: int, best: float) -> float:
     """The beta that makes `weighted_majority` least when the best member makes ``best`` mistakes.
 
@@ -86,15 +83,14 @@ def best_beta(members: int, best: float) -> float:
     >>> best_beta(62, 100) > best_beta(62, 10)
     True
     """
-    count("members", members, 1), amount("best", best)
     return lowest_point(lambda beta: weighted_majority(members, best, beta), 1e-9, 1.0 - 1e-9)
 
 
-@documented(
+@declared(
     "Bound on the regret, in nats for log loss.",
-    share="Part alpha of its weight that each member gives away after a trial.",
-    rate="Rate eta with which the loss is mixable: 1 for log loss.",
-    first="First weight of the member with which the sequence begins; 1/m by default.",
+    share=("Part alpha of its weight that each member gives away after a trial.", between(0.0, 1.0, 0.001)),
+    rate=("Rate eta with which the loss is mixable: 1 for log loss.", above(0.0, 1.0)),
+    first=("First weight of the member with which the sequence begins; 1/m by default.", fraction),
 )
 def fixed_share(
     members: int, trials: int, switches: int, share: float, rate: float = 1.0, first: float | None = None
@@ -127,16 +123,10 @@ def fixed_share(
     >>> fixed_share(members=7, trials=8000, switches=0, share=0.0) == math.log(7)
     True
     """
-    m, T, s = count("members", members, 1), count("trials", trials, 1), count("switches", switches, 0)
-    share, rate = number("share", share), number("rate", rate)
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"share must lie from 0 to 1, got {share!r}; try 0.001")
-    if not rate > 0.0:
-        raise ValueError(f"rate must be > 0, got {rate!r}; 1 is for log loss")
-    if s > (T - 1.0 if m > 1.0 else 0.0):
-        raise ValueError(f"switches must be <= trials - 1, and 0 of one member, got {switches!r}; try 0")
-    kept = T - 1.0 - s if m > 1.0 else 0.0  # one member has nobody to share with
-    cost = math.log(m) if first is None else -math.log(fraction("first", first))
+    m, s, changes = members, switches, trials - 1 if members > 1 else 0  # one member has nobody to share with
+    if s > changes:
+        raise ValueError(f"switches must be <= trials - 1, and 0 of one member, got {switches:g}; try 0")
+    kept, cost = changes - s, math.log(m) if first is None else -math.log(first)
     if s > 0.0:
         cost += s * (math.log(m - 1.0) - math.log(share)) if share > 0.0 else math.inf
     if kept > 0.0:
@@ -144,7 +134,7 @@ def fixed_share(
     return cost / rate
 
 
-@documented("Share of the weight to give away.")
+@declared("Share of the weight to give away.", trials=count(2))
 def best_share_rate(trials: int, switches: int) -> float:
     """The share that makes `fixed_share` least: s/(T - 1).
 
@@ -155,14 +145,13 @@ def best_share_rate(trials: int, switches: int) -> float:
     >>> best_share_rate(trials=101, switches=5)
     0.05
     """
-    T, s = count("trials", trials, 2), count("switches", switches, 0)
-    if s > T - 1.0:
-        raise ValueError(f"switches must be <= trials - 1, got {switches!r}; try {int(T) - 1}")
-    return s / (T - 1.0)
+    if switches > trials - 1:
+        raise ValueError(f"switches must be <= trials - 1, got {switches:g}; try {trials - 1:g}")
+    return switches / (trials - 1)
 
 
-@documented("Bound on the updates.", uses="Largest number of updates that one instance may cause.")
-def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **known: Any) -> float:
+@declared("Bound on the updates.", uses=("Largest number of updates that one instance may cause.", count(1)))
+def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **known: float) -> float:
     """Updates of a recycling learner, including those on stored instances: the base bound with noise ``uses`` * N.
 
     Conditions: an instance may cause at most ``uses`` updates in all; ``bound`` is the base rule's,
@@ -177,13 +166,13 @@ def recycling(bound: Callable[..., float], uses: int, *, noise: float = 0.0, **k
     >>> recycling(perceptron, 5, noise=0.2, radius=1, norm=1, margin=1) == perceptron(1, 1, 1, noise=1)
     True
     """
-    return float(bound(noise=count("uses", uses, 1) * amount("noise", noise), **known))
+    return float(bound(noise=uses * noise, **known))
 
 
-@documented(
+@declared(
     "Bound on the mistakes.",
-    mistakes="Mistakes M of the basic algorithm.",
-    restarts="Number of restarts of the vote, see `most_restarts`.",
+    mistakes=("Mistakes M of the basic algorithm.", amount),
+    restarts=("Number of restarts of the vote, see `most_restarts`.", count(0)),
 )
 def voting(mistakes: float, restarts: int) -> float:
     """Mistakes of voting over hypotheses that falls back on its basic algorithm: 2 M + restarts + 1.
@@ -201,10 +190,10 @@ def voting(mistakes: float, restarts: int) -> float:
     >>> voting(mistakes=50, restarts=2)
     103.0
     """
-    return 2.0 * amount("mistakes", mistakes) + count("restarts", restarts, 0) + 1.0
+    return 2.0 * mistakes + restarts + 1.0
 
 
-@documented("Largest number of restarts.", wait="Wait d before the first restart.")
+@declared("Largest number of restarts.", wait=("Wait d before the first restart.", count(1)), trials=count(0))
 def most_restarts(trials: int, wait: int) -> int:
     """Largest number of restarts of voting when the wait doubles each time: floor(lg(trials/wait + 1)).
 
@@ -215,14 +204,13 @@ def most_restarts(trials: int, wait: int) -> int:
     >>> most_restarts(trials=5000, wait=100)
     5
     """
-    trials_, wait_ = int(count("trials", trials, 0)), int(count("wait", wait, 1))
-    return (trials_ // wait_ + 1).bit_length() - 1
+    return (int(trials) // int(wait) + 1).bit_length() - 1
 
 
-@documented(
+@declared(
     "Largest distance, for every sequence.",
-    step="Size g of a step of the levels, > 0.",
-    miss="Desired share a of misses.",
+    step=("Size g of a step of the levels, > 0.", above(0.0, 0.02)),
+    miss=("Desired share a of misses.", fraction),
 )
 def adaptive_coverage(trials: int, step: float, miss: float = 0.1) -> float:
     """Largest distance of the share of misses of adaptive conformal inference from the desired one:
@@ -239,8 +227,7 @@ def adaptive_coverage(trials: int, step: float, miss: float = 0.1) -> float:
     >>> round(adaptive_coverage(trials=8000, step=0.01), 4)
     0.0114
     """
-    g, asked = above("step", step, 0.0, 0.02), fraction("miss", miss)
-    return (max(asked, 1.0 - asked) + g) / (count("trials", trials, 1) * g)
+    return (max(miss, 1.0 - miss) + step) / (trials * step)
 
 
 # -- bandits ----------------------------------------------------------------------------------------------------------
@@ -251,12 +238,13 @@ def revealed_share(classes: float, gamma: float) -> float:
     return 1.0 if classes <= 2 else gamma / classes
 
 
-@documented(
+@declared(
     "Bound on the expected mistakes; infinite where gamma is 0 and there are more than two classes.",
-    gamma="Share of trials in which a class is drawn at random, from 0 to 1.",
+    gamma=("Share of trials in which a class is drawn at random, from 0 to 1.", between(0.0, 1.0, 0.1)),
+    trials=count(0),
 )
 def bandit(
-    bound: Callable[..., float], trials: int, classes: int, gamma: float, *, noise: float = 0.0, **known: Any
+    bound: Callable[..., float], trials: int, classes: int, gamma: float, *, noise: float = 0.0, **known: float
 ) -> float:
     """Expected mistakes of a rule that tries a class and sees only whether it is right.
 
@@ -292,19 +280,16 @@ def bandit(
     >>> bandit(perceptron, trials=10000, classes=2, gamma=0.0, radius=1, norm=1, margin=0.5)
     4.0
     """
-    T, k, gamma = count("trials", trials, 0), count("classes", classes, 2), number("gamma", gamma)
-    if not 0.0 <= gamma <= 1.0:
-        raise ValueError(f"gamma must lie from 0 to 1, got {gamma!r}; try 0.1")
-    share = revealed_share(k, gamma)
+    share = revealed_share(classes, gamma)
     if share == 0.0:
         return math.inf
-    wrong = 0.0 if gamma == 1.0 else (1.0 - gamma) * float(bound(noise=share * amount("noise", noise), **known)) / share
-    return gamma * (1.0 - 1.0 / k) * T + wrong
+    wrong = 0.0 if gamma == 1.0 else (1.0 - gamma) * float(bound(noise=share * noise, **known)) / share
+    return gamma * (1.0 - 1.0 / classes) * trials + wrong
 
 
-@documented("Best gamma.")
+@declared("Best gamma.", trials=count(0))
 def best_bandit_gamma(
-    bound: Callable[..., float], trials: int, classes: int, *, noise: float = 0.0, **known: Any
+    bound: Callable[..., float], trials: int, classes: int, *, noise: float = 0.0, **known: float
 ) -> float:
     """The gamma that makes `bandit` least; 0 for two classes, which need no draws.
 
@@ -316,7 +301,6 @@ def best_bandit_gamma(
     >>> round(best_bandit_gamma(perceptron, trials=10000, classes=4, radius=1, norm=1, margin=0.5), 3)
     0.046
     """
-    T, k = count("trials", trials, 0), count("classes", classes, 2)
-    if k == 2.0:
+    if classes == 2:
         return 0.0
-    return lowest_point(lambda gamma: bandit(bound, int(T), int(k), gamma, noise=noise, **known), 1e-9, 1.0)
+    return lowest_point(lambda gamma: bandit(bound, trials, classes, gamma, noise=noise, **known), 1e-9, 1.0)

@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
-from linmax.theory.bounds.arguments import Vector, above, amount, comparator, count, lowest_point, number, possible
-from linmax.theory.bounds.documentation import documented
+from linmax.theory.bounds.arguments import Vector, above, amount, lowest_point, number, possible, shares, weights
+from linmax.theory.bounds.declaration import MISTAKES_RETURNED, declared
 
 # -- threshold zero ---------------------------------------------------------------------------------------------------
 
@@ -22,7 +23,7 @@ LARGEST_RATE = math.log(1e299)
 """Beyond this alpha = exp(rate) leaves the range of floats."""
 
 
-@documented("Divergence, >= 0, in nats.", u="Comparator, >= 0, with sum 1.")
+@declared("Divergence, >= 0, in nats.", u=("Comparator, >= 0, with sum 1.", shares))
 def divergence(u: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
     """sum u_i ln(u_i/w_i) + ln sum w_i: what a multiplicative rule with first weights w must learn.
 
@@ -37,14 +38,14 @@ def divergence(u: npt.ArrayLike, start: npt.ArrayLike | None = None) -> float:
     >>> divergence([1, 0, 0, 0]) == math.log(4)
     True
     """
-    weights = comparator(u, signed=False)
-    first = np.ones(weights.size) if start is None else np.broadcast_to(np.asarray(start, dtype=float), weights.shape)
+    found = np.asarray(u, dtype=float)
+    first = np.ones(found.size) if start is None else np.broadcast_to(np.asarray(start, dtype=float), found.shape)
     if not (np.all(np.isfinite(first)) and first.min() > 0.0):
         raise ValueError(f"start must be > 0, got {first.min():g}; try 1")
-    return _relative_entropy(weights, first / float(first.sum()))
+    return _relative_entropy(found, first / float(first.sum()))
 
 
-@documented("Divergence, >= 0, in nats.", u="Comparator; its magnitudes sum to 1 at most.")
+@declared("Divergence, >= 0, in nats.", u=("Comparator; its magnitudes sum to 1 at most.", weights))
 def divergence_balanced(u: npt.ArrayLike) -> float:
     """The least `divergence` of u+ >= 0, u- >= 0 over the 2n attributes x and -x, u+ - u- = u, sum (u+ + u-) = 1.
 
@@ -61,7 +62,7 @@ def divergence_balanced(u: npt.ArrayLike) -> float:
     >>> divergence_balanced([0.0, 0.0])
     0.0
     """
-    magnitudes = np.abs(comparator(u, signed=True))
+    magnitudes = np.abs(np.asarray(u, dtype=float))
     s = _shared(magnitudes)
     larger = (magnitudes + np.hypot(magnitudes, s)) / 2.0
     smaller = s * s / 4.0 / np.where(larger > 0.0, larger, 1.0)
@@ -99,7 +100,7 @@ def _shared(magnitudes: Vector) -> float:
     return s
 
 
-@documented("Growth, >= 0.", rate="Logarithm of alpha.")
+@declared("Growth, >= 0.", rate="Logarithm of alpha.")
 def log_growth(rate: float, thickness: float, largest: float) -> float:
     """ln(cosh(X r) + (tau/X) sinh(X r)): what one update can add to the logarithm of the total weight.
 
@@ -118,22 +119,19 @@ def log_growth(rate: float, thickness: float, largest: float) -> float:
     return x + math.log(((1.0 + tilt) + (1.0 - tilt) * math.exp(-2.0 * x)) / 2.0)
 
 
+@declared()
 def from_divergence(
     learned: float, margin: float, alpha: float, noise: float, thickness: float, largest: float
 ) -> float:
     """`multiplicative` and `balanced` for a comparator of which the divergence is known."""
-    alpha = above("alpha", alpha, 1.0, 1.1)
-    margin, noise = number("margin", margin), amount("noise", noise)
-    thickness, largest = amount("thickness", thickness), above("largest", largest, 0.0, 1.0)
-    margin = possible(margin, largest, noise)
-    if margin <= thickness:
+    if possible(margin, largest, noise) <= thickness:
         return math.inf
     rate = math.log(alpha)
     gain = margin * rate - log_growth(rate, thickness, largest)
     return math.inf if gain <= 0.0 else (learned + noise * rate) / gain
 
 
-@documented(u="Comparator, >= 0, with sum 1.")
+@declared(u=("Comparator, >= 0, with sum 1.", shares))
 def multiplicative(
     u: npt.ArrayLike,
     margin: float,
@@ -167,7 +165,7 @@ def multiplicative(
     return from_divergence(divergence(u, start), margin, alpha, noise, thickness, largest)
 
 
-@documented(u="Comparator; its magnitudes sum to 1 at most.")
+@declared(u=("Comparator; its magnitudes sum to 1 at most.", weights))
 def balanced(
     u: npt.ArrayLike,
     margin: float,
@@ -199,7 +197,7 @@ def balanced(
     return from_divergence(divergence_balanced(u), margin, alpha, noise, thickness, largest)
 
 
-@documented("Best alpha.")
+@declared("Best alpha.", margin=number)
 def best_alpha(
     learned: float, margin: float, noise: float = 0.0, thickness: float = 0.0, largest: float = 1.0
 ) -> float:
@@ -221,10 +219,7 @@ def best_alpha(
     >>> best_alpha(1.0, margin=0.5, noise=10) < 3**0.5
     True
     """
-    learned, noise = amount("learned", learned), amount("noise", noise)
-    thickness, largest = amount("thickness", thickness), above("largest", largest, 0.0, 1.0)
-    margin = possible(number("margin", margin), largest, noise)
-    if margin <= thickness:
+    if possible(margin, largest, noise) <= thickness:
         raise ValueError(f"margin must be > thickness = {thickness:g} for a bound to exist, got {margin!r}")
     share = thickness / largest
     tilt = math.atanh(share) if share < 1.0 else 0.0
@@ -234,36 +229,25 @@ def best_alpha(
 
 
 def _best_rate(learned: float, margin: float, noise: float, thickness: float, largest: float, top: float) -> float:
-    if noise == 0.0 or math.isinf(noise):
+    if noise == 0.0 or math.isinf(noise) or math.isinf(margin):
         return top if noise == 0.0 else 0.0
     tilt = math.atanh(thickness / largest)
 
-    def slope(rate: float) -> tuple[float, float]:
-        """A number with the sign of the bound's derivative, which increases with the rate, and how fast it does."""
-        pull = math.tanh(largest * rate + tilt)
+    def slope(rate: float) -> float:
+        """Return a number with the sign of the bound's derivative, which increases with the rate."""
         gain = margin * rate - log_growth(rate, thickness, largest)
-        cost = learned + noise * rate
-        return noise * gain - cost * (margin - largest * pull), cost * largest**2 * (1.0 - pull * pull)
+        return noise * gain - (learned + noise * rate) * (margin - largest * math.tanh(largest * rate + tilt))
 
-    low, high, rate = 0.0, top, top
-    for _ in range(100):  # Newton's steps, halving the bracket where one would leave it
-        value, increase = slope(rate)
-        low, high = (rate, high) if value < 0.0 else (low, rate)
-        if high <= 1e-7 / max(1.0, largest):  # below the least alpha
-            break
-        following = rate - value / increase if increase > 0.0 else low
-        if not low < following < high:
-            following = 0.5 * (low + high)
-        if abs(following - rate) <= 1e-13 * rate:
-            break
-        rate = following
-    return rate
+    low = 1e-7 / max(1.0, largest)  # below the least alpha
+    if top <= low or slope(low) >= 0.0:
+        return low
+    return top if slope(top) <= 0.0 else float(brentq(slope, low, top, xtol=1e-16, rtol=1e-13))
 
 
 # -- threshold zero, as papers print it -------------------------------------------------------------------------------
 
 
-@documented(n="Number of sub-experts.")
+@declared(n="Number of sub-experts.")
 def committee_printed(n: int, margin: float) -> float:
     """Mesterharm (2001) 4.2 on WMA for linear thresholds: 2 ln(n)/delta^2 for alpha = (1 - delta)^(-1/2).
 
@@ -278,11 +262,10 @@ def committee_printed(n: int, margin: float) -> float:
     >>> round(committee_printed(20000, 1 / 3), 1)
     178.3
     """
-    n_, margin = count("n", n, 1), number("margin", margin)
-    return math.inf if margin <= 0.0 else 2.0 * math.log(n_) / margin**2
+    return 2.0 * math.log(n) / margin**2
 
 
-@documented(norm="1-norm of the comparator u.")
+@declared(norm="1-norm of the comparator u.", largest=amount)
 def winnow_printed(n: int, norm: float, largest: float, margin: float) -> float:
     """2 ln(2n) |u|_1^2 max|x|_inf^2 / gamma^2, theorem 6.4 of the lecture notes on linear learners.
 
@@ -296,12 +279,10 @@ def winnow_printed(n: int, norm: float, largest: float, margin: float) -> float:
     >>> round(winnow_printed(n=100, norm=1.0, largest=1.0, margin=0.5), 2)
     42.39
     """
-    n_, margin = count("n", n, 1), number("margin", margin)
-    size = amount("norm", norm) * amount("largest", largest)
-    return math.inf if margin <= 0.0 else 2.0 * math.log(2.0 * n_) * size**2 / margin**2
+    return 2.0 * math.log(2.0 * n) * (norm * largest) ** 2 / margin**2
 
 
-@documented(u="Comparator; its magnitudes sum to 1 at most.")
+@declared(u=("Comparator; its magnitudes sum to 1 at most.", weights))
 def balanced_printed(u: npt.ArrayLike, margin: float, noise: float = 0.0) -> float:
     """Balanced Winnow as Mesterharm and Hsu print it, their (1), "for alpha = 1 + delta".
 
@@ -318,30 +299,27 @@ def balanced_printed(u: npt.ArrayLike, margin: float, noise: float = 0.0) -> flo
     >>> round(balanced_printed([2 / 11] * 5 + [0] * 94 + [-1 / 11], margin=1 / 11))
     1367
     """
-    learned, margin = divergence_balanced(u), number("margin", margin)
-    noise = amount("noise", noise)
-    if margin <= 0.0:
-        return math.inf
-    return 3.2 * learned / possible(margin, 1.0, 0.0) ** 2 + 1.35 * noise / margin
+    return 3.2 * divergence_balanced(u) / possible(margin, 1.0, 0.0) ** 2 + 1.35 * noise / margin
 
 
 # -- fixed thresholds -------------------------------------------------------------------------------------------------
+
+ALPHA = above(1.0, 2.0)
+GAP = "Margin delta: mu.x <= 1 - delta on negatives."
 
 
 def _promotions(k: float, alpha: float, threshold: float) -> float:
     return k * (math.log(threshold) / math.log(alpha) + 1.0)
 
 
-def _threshold_form(n: float, alpha: float, threshold: float | None) -> tuple[float, float, float]:
-    n = count("n", n, 1)
-    alpha = above("alpha", alpha, 1.0, 2.0)
-    theta = n if threshold is None else above("threshold", threshold, 0.0, n)
+def _threshold(n: float, alpha: float, threshold: float | None) -> float:
+    theta = n if threshold is None else above(0.0, n)("threshold", threshold)
     if theta * alpha < 1.0:
         raise ValueError(f"threshold must be >= 1/alpha = {1 / alpha:g}, got {threshold!r}; try n = {n:g}")
-    return n, alpha, theta
+    return theta
 
 
-@documented("Bound on the mistakes; infinite where nothing can be promised.")
+@declared(MISTAKES_RETURNED, alpha=ALPHA)
 def winnow1_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | None = None) -> float:
     """Mistakes of Winnow1 (demotion sets weights to 0): monotone disjunctions of k of n attributes in {0, 1}.
 
@@ -357,12 +335,11 @@ def winnow1_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | N
     >>> winnow1_disjunction(k=1, n=1024)
     23.0
     """
-    k = int(count("k", k, 0))
-    n_, alpha, theta = _threshold_form(n, alpha, threshold)
-    return alpha * _promotions(k, alpha, theta) + n_ / theta
+    theta = _threshold(n, alpha, threshold)
+    return alpha * _promotions(int(k), alpha, theta) + n / theta
 
 
-@documented("Bound on the mistakes; infinite where nothing can be promised.")
+@declared(MISTAKES_RETURNED, alpha=ALPHA)
 def winnow2_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | None = None) -> float:
     """Mistakes of Winnow2 (demotion divides by alpha): monotone disjunctions of k of n attributes in {0, 1}.
 
@@ -379,15 +356,11 @@ def winnow2_disjunction(k: int, n: int, alpha: float = 2.0, threshold: float | N
     >>> round(winnow2_disjunction(k=5, n=1000), 4)
     166.4868
     """
-    k = int(count("k", k, 0))
-    n_, alpha, theta = _threshold_form(n, alpha, threshold)
-    return (1.0 + alpha) * _promotions(k, alpha, theta) + alpha * n_ / ((alpha - 1.0) * theta)
+    theta = _threshold(n, alpha, threshold)
+    return (1.0 + alpha) * _promotions(int(k), alpha, theta) + alpha * n / ((alpha - 1.0) * theta)
 
 
-@documented(
-    "Bound on the mistakes; infinite where nothing can be promised.",
-    margin="Margin delta: mu.x <= 1 - delta on negatives.",
-)
+@declared(MISTAKES_RETURNED, alpha=ALPHA, margin=GAP)
 def winnow2(n: int, total: float, margin: float, alpha: float, threshold: float | None = None) -> float:
     """Mistakes of Winnow2 on any target with a gap, attributes in {0, 1}.
 
@@ -409,20 +382,18 @@ def winnow2(n: int, total: float, margin: float, alpha: float, threshold: float 
     >>> winnow2(n=1000, total=5, margin=1.0, alpha=2.0) == winnow2_disjunction(k=5, n=1000)
     True
     """
-    n_, alpha, theta = _threshold_form(n, alpha, threshold)
-    total = amount("total", total)
-    margin = number("margin", margin)
+    theta = _threshold(n, alpha, threshold)
     if margin > 1.0:
         raise ValueError(f"margin must be <= 1 (mu.x <= 1 - margin on negatives), got {margin!r}; try 1")
     slack = 1.0 - alpha * (1.0 - margin)
-    if margin <= 0.0 or slack <= 0.0:
+    if slack <= 0.0:
         return math.inf
-    demotions = alpha * n_ / ((alpha - 1.0) * theta)
+    demotions = alpha * n / ((alpha - 1.0) * theta)
     promotions = (_promotions(total, alpha, theta) + (1.0 - margin) * demotions) / slack
     return (1.0 + alpha) * promotions + demotions
 
 
-@documented("Best alpha.", margin="Margin delta: mu.x <= 1 - delta on negatives.")
+@declared("Best alpha.", margin=(GAP, above(0.0, 0.5)))
 def best_winnow2_alpha(n: int, total: float, margin: float, threshold: float | None = None) -> float:
     """The alpha that makes `winnow2` least.
 
@@ -434,7 +405,6 @@ def best_winnow2_alpha(n: int, total: float, margin: float, threshold: float | N
     >>> winnow2(1000, 7 / 3, 1 / 3, alpha) < winnow2(1000, 7 / 3, 1 / 3, 1.2)
     True
     """
-    margin = above("margin", margin, 0.0, 0.5)
     # alpha - 1 spans many magnitudes, hence the logarithm; a theta below 1/alpha is outside the bound
     top = math.log(1e6 if margin >= 1.0 else margin / (1.0 - margin))
     least = 1e-9 if threshold is None or threshold >= 1.0 else 1.0 / threshold - 1.0 + 1e-9
@@ -447,10 +417,7 @@ def best_winnow2_alpha(n: int, total: float, margin: float, threshold: float | N
     return 1.0 + math.exp(lowest_point(value, math.log(least), top))
 
 
-@documented(
-    "Bound on the mistakes; infinite where nothing can be promised.",
-    margin="Margin delta: mu.x <= 1 - delta on negatives.",
-)
+@declared(MISTAKES_RETURNED, margin=GAP)
 def winnow2_printed(n: int, total: float, margin: float, threshold: float | None = None) -> float:
     """Winnow2 on any target with a gap, as Littlestone (1988) prints it for alpha = 1 + delta/2.
 
@@ -465,8 +432,5 @@ def winnow2_printed(n: int, total: float, margin: float, threshold: float | None
     >>> round(winnow2_printed(n=1000, total=7 / 3, margin=1 / 3))
     2138
     """
-    n_, _, theta = _threshold_form(n, 2.0, threshold)
-    total, margin = amount("total", total), number("margin", margin)
-    if margin <= 0.0:
-        return math.inf
-    return 8.0 * n_ / (margin**2 * theta) + (5.0 / margin + 14.0 * math.log(theta) / margin**2) * total
+    theta = _threshold(n, 2.0, threshold)
+    return 8.0 * n / (margin**2 * theta) + (5.0 / margin + 14.0 * math.log(theta) / margin**2) * total
