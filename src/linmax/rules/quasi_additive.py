@@ -81,7 +81,7 @@ def bound(rule: Rule, rows: Rows) -> Bound:
     link, rate = rule.parameters["link"], rule.parameters["rate"]
     if link == "identity":
         return perceptron_bound(rows)
-    alpha = math.exp(rate) if rate <= bounds.winnow.LARGEST_RATE else math.inf
+    alpha = math.exp(rate) if rate <= bounds.LARGEST_RATE else math.inf
     return MultiplicativeBound(rows, positive=link == "exp", alpha=alpha, thickness=0.0)
 
 

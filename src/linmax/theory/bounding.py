@@ -111,7 +111,7 @@ class MultiplicativeBound:
         alpha = self.alpha or self.best_alpha(learned, margin, noise)
         if alpha is None or math.isinf(alpha):
             return math.inf
-        return bounds.winnow.from_divergence(learned, margin, alpha, noise, self.thickness, self.largest)
+        return bounds.from_divergence(learned, margin, alpha, noise, self.thickness, self.largest)
 
     def best_alpha(self, learned: float, margin: float, noise: float) -> float | None:
         """Return the best alpha, or None when the margin is within the thickness, where no alpha gives a bound."""

@@ -32,7 +32,6 @@ from linmax.rules import REGISTRY
 from linmax.techniques.voting import Voted
 from linmax.theory import bounds
 from linmax.theory.bounding import AdditiveBound, Bound, MultiplicativeBound, norm_of
-from linmax.theory.bounds.arguments import golden_section
 from linmax.theory.mistake_bounds import LearnerBound, bound_of, rows_of
 from linmax.theory.rows import Rows, Vector, comparator
 from linmax.theory.threshold import LinearThreshold
@@ -417,7 +416,7 @@ class _Line:
         grid = np.geomspace(LEAST_MARGIN * self.reach, 1e8 * self.reach, 44)
         at = int(np.argmin([self.bound(float(margin)) for margin in grid]))
         low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
-        margins = [self.reach, float(grid[at]), golden_section(self.bound, low, high, 30)]
+        margins = [self.reach, float(grid[at]), bounds.golden_section(self.bound, low, high, 30)]
         if self.lowest[0] >= LEAST_MARGIN * self.reach:
             margins.append(float(self.lowest[0]))  # the largest margin without noise
         values = [self.bound(margin) for margin in margins]

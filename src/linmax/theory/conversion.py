@@ -28,7 +28,7 @@ from linmax.engine.notation import as_learner
 from linmax.models.model import Model
 from linmax.techniques.technique import LearnerLike
 from linmax.theory import bounds
-from linmax.theory.bounds.arguments import fraction
+from linmax.theory.declaration import fraction
 from linmax.util.aliases import Attributes, Label
 from linmax.util.checks import boolean, whole
 

@@ -84,7 +84,7 @@ def _bound_of_bandit(learner: Explored, rows: Rows) -> LearnerBound:
             f"no bound is known for {learner}; known: B- of a rule that updates on mistakes only, such as B-perceptron "
             "and B-winnow(1.1)"
         )
-    share = bounds.techniques.revealed_share(classes, learner.gamma)
+    share = bounds.revealed_share(classes, learner.gamma)
     if share == 0.0:
         raise ValueError(f"no bound is known for {learner}: with gamma=0 it may never see a label; try gamma=0.1")
     inside = _bound_of_rule(rule, rows)
