@@ -14,6 +14,7 @@ STORY = [
     "change_half_way",
     "few_voters",
     "llm_jury",
+    "fraud_table",
     "calibration",
     "hybrid_search",
     "digits",

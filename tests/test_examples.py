@@ -22,6 +22,7 @@ NAMES = [
     "digits",
     "drift",
     "few_voters",
+    "fraud_table",
     "hybrid_search",
     "jury",
     "linear_max",
