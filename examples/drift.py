@@ -21,8 +21,8 @@ directions = rng.normal(size=(4, 10))
 y = np.einsum("ij,ij->i", X, directions[np.arange(ROWS) // 2000]) + 0.3 * rng.normal(size=ROWS) > 0
 
 # %%
-# Each row is predicted before it is learned, so the error is that on new data. The default learner, a pool, fuses members
-# that follow change with steady ones, and trusts those with the least recent loss.
+# Each row is predicted before it is learned, so the error is that on new data. The default learner, a pool, fuses
+# members that follow change with steady ones, and trusts those with the least recent loss.
 
 recent = np.ones(WINDOW) / WINDOW
 instances = linmax.instances(attributes=X)
@@ -54,9 +54,9 @@ axes.legend()
 plt.show()
 
 # %%
-# In production rows come one at a time, labels later, and the process restarts. `Learner` keeps each instance under its id
-# until the label is there; a model that was saved continues with the same bits. When the error of the last rows is well
-# above that of all rows, something has changed, which deserves a message even if the model follows.
+# In production rows come one at a time, labels later, and the process restarts. `Learner` keeps each instance under its
+# id until the label is there; a model that was saved continues with the same bits. When the error of the last rows is
+# well above that of all rows, something has changed, which deserves a message even if the model follows.
 
 learner, alarms, wrong = linmax.Learner(), [], []
 file = Path(tempfile.mkdtemp()) / "model.linmax"

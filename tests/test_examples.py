@@ -217,7 +217,21 @@ def test_a_rule_is_the_same_from_text(own_rule):
 
 
 def test_llm_jury(shown):
-    pattern = r"^([\d.]+) calls a question of \d+, right ([\d.]+); all, with labels: ([\d.]+)"
+    pattern = r"^([\d.]+) calls a question of \d+, right ([\d.]+); all, after the first 700: ([\d.]+)"
     calls, right, full = map(float, re.findall(pattern, shown("llm_jury"), re.MULTILINE)[0])
     assert calls < 5
     assert right > full - 0.05
+
+
+def test_fraud_table(shown):
+    printed = shown("fraud_table")
+    days = re.findall(r"cost +([\d,]+); without checks +([\d,]+)", printed)
+    costs, unchecked = (sum(float(one.replace(",", "")) for one in column) for column in zip(*days, strict=True))
+    assert costs < 0.85 * unchecked
+    stated, found = map(float, re.findall(r"([\d.]+)% frauds?; there are ([\d.]+)%", printed)[0])
+    assert abs(stated - found) < 0.4
+
+
+def test_drift_alarms(shown):
+    alarms = [int(row) for row in re.findall(r"alarms at \[(.*)\]", shown("drift"))[0].split(", ")]
+    assert [2000 < alarms[0] < 2100, 4000 < alarms[1] < 4100, len(alarms)] == [True, True, 2]
