@@ -433,7 +433,7 @@ def test_asking_about_names_never_met(text: str, shape: str) -> None:
     for instances, _ in others:
         for t in range(3):
             met = Learner.from_state(*before.state())
-            met._engine.grow(met._columns(met._reading.read(**(nothing | by_name(instances, t)))), 3)
+            met._add(met._reader.read(**(nothing | by_name(instances, t))), ())
             met._renamed()
             assert learner.predict(**by_name(instances, t)) == met.predict(**by_name(instances, t))
             assert learner.scores(**by_name(instances, t)) == pytest.approx(met.scores(**by_name(instances, t)))

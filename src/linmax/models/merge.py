@@ -354,7 +354,7 @@ def union_of_learners(everyone: Sequence[Learner], count: int) -> Union:
             "asking": {},
             "model": header,
             "max_pending": max(learner.max_pending for learner in learners),
-            "labelled": list(dict.fromkeys(id for learner in learners for id in learner._waiting.labelled)),
+            "labelled": list(dict.fromkeys(id for learner in learners for id in learner._pending.labelled)),
         }
         if "answers" in description:
             unnamed = sum(learner._answers.unnamed for learner in learners if learner._answers is not None)

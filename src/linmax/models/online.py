@@ -3,8 +3,9 @@
 A `Learner` names its columns: voters, raters and attributes are met in dicts or arrays, and get a column when they are
 first learned from. Its state is arrays and plain data; saved, loaded and continued it gives the same bits.
 
-An instance takes this path: `Learner.learn` -> the one-trial path if all names are known (`linmax.engine.one_trial`),
-or `Reading.read` (checked, spelling matched) -> `Learner._learn`, which adds new names -> `Model.play` -> the engine.
+An instance takes this path: `Learner.learn` -> the one-trial path if there is one (`linmax.engine.one_trial`), or
+`Learner._encode` where all names are known, or else `InstanceReader.read` (checked, spelling matched) and
+`Learner._add` (new names) -> `Model.play` -> the engine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
@@ -51,21 +52,19 @@ from linmax.util.names import by_part
 __all__ = ["KIND", "Learner"]
 
 KIND = "learner"
-HeardVotes = dict[Any, Any] | np.ndarray  # by name, or as places of classes, those of all voters
-MOST_ASKED = 1000  # voters whose trials are kept
-NOTED_TOGETHER = 256  # trials taken in at a time
-SAFE = nullcontext()
+MOST_ASKED = 1000  # voters whose trials are stored for panels
+STORED_TOGETHER = 256  # of these trials, how many are stored at a time
 PLAIN_TYPES = (float, int)
+
+
 # -- one instance as users give it ------------------------------------------------------------------------------------
 
-
 Blocks = tuple[Attributes, Votes, Scores]
+UNSET: Any = object()  # an argument that was not passed; a label None is one that has not come
 
-UNSET: Any = object()  # a label that was not given; None is one that has not come
 
-
-class Given(NamedTuple):
-    """An instance by name. A voter who was asked and abstained is there with None.
+class Instance(NamedTuple):
+    """An instance by name, checked. A voter that was queried and abstained is there with None.
 
     With candidates, votes and scores are of their places among these.
     """
@@ -76,13 +75,18 @@ class Given(NamedTuple):
     candidates: list[Any] | None = None
 
     @property
+    def blocks(self) -> tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]]:
+        """Attributes, votes and scores."""
+        return self[:3]
+
+    @property
     def largest(self) -> float:
         """The largest magnitude in it."""
         rated = [max(map(abs, row.values()), default=0.0) for row in self.scores.values()]
         return max(max(map(abs, self.attributes.values()), default=0.0), *rated, 0.0)
 
 
-class Reading:
+class InstanceReader:
     """Reader of instances, which checks them against fixed classes, and a rule that needs numbers in a range.
 
     With a ``normalizer`` each rater becomes several, named (rater, normalization).
@@ -92,29 +96,30 @@ class Reading:
         self.classes, self.fixed, self.bounded, self.normalizer = classes, fixed, bounded, normalizer
 
     @cached_property
-    def _met(self) -> dict[Any, None]:
+    def _known(self) -> dict[Any, None]:
         """The classes, to look them up."""
         return dict.fromkeys(self.classes)
 
-    def check_label(self, label: Hashable, what: str = "label") -> None:
-        """Refuse what is no label, or not among the classes that were fixed."""
+    def read_label(self, label: Any, what: str = "label") -> Any:
+        """Return a label in the spelling of its class; refuse what is no label, or not among the classes if fixed."""
+        try:
+            known = label in self._known
+        except TypeError:
+            raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
+        if not known:
+            refuse_wide("label", label)
+            label = Names(self._known).respell([label]).get(label, label)
         if missing(label):
             raise ValueError(f"{what} must be a class, got {label!r}; leave the trial out")
         self._check_class(what, label)
-
-    def label_meant(self, label: Hashable) -> Any:
-        """The label as a class that votes have named, if it is that one written otherwise."""
-        if label in self._met:
-            return label
-        refuse_wide("label", label)
-        return Names(self._met).respell([label]).get(label, label)
+        return label.item() if isinstance(label, np.generic) else label
 
     def _check_class(self, what: str, name: Any) -> None:
         if self.fixed and name not in self.classes:
             raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
 
-    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Hashable = UNSET) -> Given:
-        """An instance as dicts by name, checked; with its label, which may be None, if it is to be learned."""
+    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Any = UNSET) -> Instance:
+        """Return an instance by name, checked; with its label, which may be None, if it is to be learned."""
         if attributes is None and votes is None and scores is None:
             raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
         items = row_attributes(dict(_items("attributes", attributes))).items()
@@ -126,20 +131,20 @@ class Reading:
                     f"votes: {choice!r} of {name!r} is not hashable; a vote is one class, and numbers for all classes "
                     "go into scores="
                 )
-        voted = self.meant(voted, label)
-        for name, choice in said(voted).items() if self.fixed else ():
+        voted = self.respelled(voted, label)
+        for name, choice in cast_votes(voted).items() if self.fixed else ():
             self._check_class(f"votes: {name!r} voted for a class that", choice)
         rated = {name: self._ratings(name, row, label) for name, row in _items("scores", scores)}
         if self.normalizer is not None:
             rated = normalized(self.normalizer, rated)
         if self.bounded is not None:
             self._check_range(self.bounded, numbers, rated)
-        return Given(numbers, voted, rated)
+        return Instance(numbers, voted, rated)
 
-    def meant(self, voted: dict[Any, Any], label: Hashable) -> dict[Any, Any]:
-        """Votes as they are meant, given the classes and the label, if the instance is to be learned."""
-        votes = said(voted)
-        if all(choice in self._met for choice in votes.values()):
+    def respelled(self, voted: dict[Any, Any], label: Any) -> dict[Any, Any]:
+        """Return votes in the spelling of the classes, and of the label if the instance is to be learned."""
+        votes = cast_votes(voted)
+        if all(choice in self._known for choice in votes.values()):
             return voted
         names, choices = Names(self._with(label)), dict.fromkeys(votes.values())
         if self.fixed:
@@ -149,16 +154,16 @@ class Reading:
             found = names.match(choices, lambda choice: f" of {voters[choice]!r}", learning=label is not UNSET)
         return {name: found.get(choice, choice) for name, choice in voted.items()} if found else voted
 
-    def _with(self, label: Hashable) -> dict[Any, None]:
-        """The classes, and the label if there is one."""
+    def _with(self, label: Any) -> dict[Any, None]:
+        """Return the classes, and the label if there is one."""
         if label is UNSET or no_label(label):
-            return self._met
-        return {**self._met, label.item() if isinstance(label, np.generic) else label: None}
+            return self._known
+        return {**self._known, label.item() if isinstance(label, np.generic) else label: None}
 
-    def _ratings(self, rater: Any, row: Any, label: Hashable) -> dict[Any, float]:
+    def _ratings(self, rater: Any, row: Any, label: Any) -> dict[Any, float]:
         """One rater's {class: number}."""
         if isinstance(row, Mapping):
-            if not all(name in self._met for name in row):
+            if not all(name in self._known for name in row):
                 found = Names(self._with(label)).respell(row)
                 row = {found.get(name, name): value for name, value in row.items()}
             for name in row:
@@ -185,8 +190,8 @@ class Reading:
                 )
 
 
-def said(voted: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The votes of those who did not abstain."""
+def cast_votes(voted: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return the votes without abstentions."""
     return {name: choice for name, choice in voted.items() if choice is not None}
 
 
@@ -207,12 +212,6 @@ def normalized(normalizer: Normalizer, rated: Mapping[Any, Mapping[Any, float]])
     return found
 
 
-def check_given(label: Hashable) -> None:
-    """Refuse to learn from nothing."""
-    if label is UNSET:
-        raise TypeError("learn() needs label=; to ask for a prediction call predict()")
-
-
 def check_rows(indptr: np.ndarray, columns: int, values: int, size: int) -> None:
     """Refuse rows that do not lie one after the other."""
     rises = len(indptr) == size + 1 and indptr[0] == 0 and bool((np.diff(indptr) >= 0).all())
@@ -231,15 +230,15 @@ def check_places(what: str, places: np.ndarray, count: int, among: str) -> None:
         )
 
 
-def _items(what: str, given: Any) -> Iterable[tuple[Any, Any]]:
-    """Names and values of one block of an instance; an array names its columns 0, 1, ..."""
-    if given is None:
+def _items(what: str, block: Any) -> Iterable[tuple[Any, Any]]:
+    """Return names and values of one block of an instance; an array names its columns 0, 1, ..."""
+    if block is None:
         return []
-    if isinstance(given, Mapping):
-        return given.items()
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise TypeError(f"{what} must be a dict by name or an array, got {given!r}")
-    values = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    if isinstance(block, Mapping):
+        return block.items()
+    if isinstance(block, str) or not isinstance(block, Iterable):
+        raise TypeError(f"{what} must be a dict by name or an array, got {block!r}")
+    values = block.tolist() if isinstance(block, np.ndarray) else list(block)
     return enumerate(values)
 
 
@@ -265,106 +264,97 @@ def _number(what: str, name: Any, value: Any) -> float:
 # -- instances that wait for their label ------------------------------------------------------------------------------
 
 
-class Waiting(NamedTuple):
+class Pending(NamedTuple):
     """An instance whose label has not come, and what was predicted for it: a class, or a place among candidates."""
 
-    given: Given
+    instance: Instance
     predicted: Any
 
     @property
     def answer(self) -> Any:
         """Prediction, by name."""
-        names = self.given.candidates
+        names = self.instance.candidates
         return self.predicted if names is None else names[self.predicted]
 
 
-class Judged(NamedTuple):
-    """Scores of one instance: the classes or candidates, the model, the table (1, classes), the place predicted."""
-
-    names: Sequence[Any]
-    model: Model
-    table: np.ndarray
-    place: int
-
-
-class WaitingRoom:
+class PendingInstances:
     """Instances by id, ``size`` at most; as many ids that have had their label are remembered."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._waiting: dict[Any, Waiting] = {}
+        self._pending: dict[Any, Pending] = {}
         self.labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._pending)
 
-    def __setitem__(self, id: Hashable, kept: Waiting) -> None:
-        self._waiting[id] = kept
+    def __setitem__(self, id: Hashable, pending: Pending) -> None:
+        self._pending[id] = pending
 
     def check_new(self, id: Hashable) -> None:
-        """Refuse an id under which nothing can be kept."""
+        """Refuse an id under which nothing can be stored."""
         if not isinstance(id, (str, int)) or isinstance(id, bool):
             raise TypeError(f"id must be text or a whole number, got {id!r}")
-        if id in self._waiting or id in self.labelled:
+        if id in self._pending or id in self.labelled:
             raise ValueError(f"id {id!r} is in use already; give each instance an id of its own")
-        if len(self._waiting) >= self.size:
+        if len(self._pending) >= self.size:
             raise ValueError(
-                f"{len(self._waiting)} instances are waiting for their labels already, which is max_pending; learn or "
+                f"{len(self._pending)} instances are waiting for their labels already, which is max_pending; learn or "
                 "forget() some first"
             )
 
-    def kept(self, id: Hashable, *blocks: Any) -> Waiting:
-        """Return the instance that waits under this id; ``blocks`` are what was given with it, none of it."""
+    def get(self, id: Hashable, *blocks: Any) -> Pending:
+        """Return the instance that waits under this id; of the ``blocks`` passed with it none may be given."""
         if any(block is not None for block in blocks):
             raise TypeError("id= means the instance that was kept; give the instance or the id, not both")
         if id in self.labelled:
             raise ValueError(f"id {id!r} has had its label already; a label is learned once")
-        if id not in self._waiting:
+        if id not in self._pending:
             raise KeyError(f"id {id!r} is not waiting for a label; predict(..., id={id!r}) comes first")
-        return self._waiting[id]
+        return self._pending[id]
 
-    def label(self, id: Hashable) -> None:
-        """The label of an instance has been learned."""
-        del self._waiting[id]
+    def close(self, id: Hashable) -> None:
+        """Remember that the label of an instance has been learned."""
+        del self._pending[id]
         self.labelled[id] = None
         while len(self.labelled) > self.size:
             del self.labelled[next(iter(self.labelled))]
 
     def forget(self, id: Hashable) -> None:
         """Drop an instance whose label will not come."""
-        if id not in self._waiting:
+        if id not in self._pending:
             raise KeyError(f"id {id!r} is not waiting for a label")
-        del self._waiting[id]
+        del self._pending[id]
 
     def description(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
+        """Return all of it, as JSON can hold it."""
         waiting = [
             {
                 "id": id,
-                "attributes": _pairs(kept.given.attributes),
-                "votes": _pairs(kept.given.votes),
-                "scores": [[files.plain(name), _pairs(row)] for name, row in kept.given.scores.items()],
-                "predicted": files.plain(kept.predicted),
-                "candidates": kept.given.candidates and list(map(files.plain, kept.given.candidates)),
+                "attributes": _pairs(instance.attributes),
+                "votes": _pairs(instance.votes),
+                "scores": [[files.plain(name), _pairs(row)] for name, row in instance.scores.items()],
+                "predicted": files.plain(predicted),
+                "candidates": instance.candidates and list(map(files.plain, instance.candidates)),
             }
-            for id, kept in self._waiting.items()
+            for id, (instance, predicted) in self._pending.items()
         ]
         return {"max_pending": self.size, "waiting": waiting, "labelled": list(self.labelled)}
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> Self:
-        """The waiting room whose `description` this was."""
-        room = cls(int(description["max_pending"]))
-        for kept in description["waiting"]:
-            given = Given(
-                _unpaired(kept["attributes"]),
-                _unpaired(kept["votes"]),
-                {files.named(name): _unpaired(row) for name, row in kept["scores"]},
-                kept.get("candidates") and [files.named(name) for name in kept["candidates"]],
+        """Return the instances whose `description` this was."""
+        found = cls(int(description["max_pending"]))
+        for one in description["waiting"]:
+            instance = Instance(
+                _unpaired(one["attributes"]),
+                _unpaired(one["votes"]),
+                {files.named(name): _unpaired(row) for name, row in one["scores"]},
+                one.get("candidates") and [files.named(name) for name in one["candidates"]],
             )
-            room[kept["id"]] = Waiting(given, files.named(kept["predicted"]))
-        room.labelled = dict.fromkeys(description["labelled"])
-        return room
+            found[one["id"]] = Pending(instance, files.named(one["predicted"]))
+        found.labelled = dict.fromkeys(description["labelled"])
+        return found
 
 
 def _pairs(named: Mapping[Any, Any]) -> list[list[Any]]:
@@ -376,6 +366,15 @@ def _unpaired(pairs: Sequence[Sequence[Any]]) -> dict[Any, Any]:
 
 
 # -- the learner ------------------------------------------------------------------------------------------------------
+
+
+class Scored(NamedTuple):
+    """Scores of one instance: the classes or candidates, the model, the table (1, classes), the place predicted."""
+
+    names: Sequence[Any]
+    model: Model
+    table: np.ndarray
+    place: int
 
 
 class Learner:
@@ -433,14 +432,15 @@ class Learner:
     (3, 3)
     """
 
-    _waiting: WaitingRoom
+    _pending: PendingInstances
     _model: Model
     _choosing: bool  # whether it chooses among candidates
     _answers: TrialAnswers | None  # where answers are open
     _normalizer: Normalizer | None  # of raters
     _fixed: bool
     _asking: Asking
-    _heard: list[tuple[HeardVotes, Hashable]]  # votes and labels not yet taken in
+    _recent: list[tuple[dict[Any, Any] | np.ndarray, Hashable]]  # votes (by name, or all as places) and labels of
+    # trials that are not yet stored for panels
 
     def __init__(
         self,
@@ -463,7 +463,7 @@ class Learner:
         if key is not None and not is_open:
             raise ValueError(f"key={key!r} is for open answers; pass answers='open', or remove key")
         whole("max_pending", max_pending, 0)
-        self._waiting = WaitingRoom(max_pending)
+        self._pending = PendingInstances(max_pending)
         self._fixed = classes is not None
         layout = Layout(0, 0, 0, 0, 1.0 if boolean("thresholds", thresholds) else 0.0)
         settings = settings_of(tie, update_on_tie, discover if classes is None else False)
@@ -495,12 +495,12 @@ class Learner:
     @property
     def max_pending(self) -> int:
         """Instances that may wait for their label at a time."""
-        return self._waiting.size
+        return self._pending.size
 
     @property
     def pending(self) -> int:
         """Instances that wait for their label."""
-        return len(self._waiting)
+        return len(self._pending)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -532,35 +532,35 @@ class Learner:
         predicted, and they need not have been seen before (see `learn`). With ``reject``, a risk, the answer is None,
         "do not know", where the probability of being wrong is greater.
         """
-        if self._short and scores is None and id is None and candidates is None and reject is None:
+        if self._has_path and scores is None and id is None and candidates is None and reject is None:
             predicted = self._ask(attributes, votes)
             if predicted is REFUSED:
-                predicted = self._again(attributes, votes)
+                predicted = self._retry(attributes, votes)
             if predicted is not REFUSED:
                 return predicted
         if reject is not None:
             reject = fraction("reject", reject, 0.1)
         if id is not None:
-            self._waiting.check_new(id)
+            self._pending.check_new(id)
         plain = id is None and candidates is None and reject is None
-        played = self._at_once(attributes, votes, scores) if plain else None
-        if played is not None:
-            number = int(self._engine.judge(played)[0][0])
+        trial = self._encode(attributes, votes, scores) if plain else None
+        if trial is not None:
+            number = int(self._engine.judge(trial)[0][0])
             return self.classes[number] if number >= 0 else None
-        given = self._read(attributes, votes, scores, candidates)
-        if plain and self._from_zero and not given.scores and not self._voted(given.votes):  # who is new has weight 0
-            numbers = {name: value for name, value in given[0].items() if name in self._attributes}
-            voted = {name: value for name, value in given[1].items() if name in self._voters and value in self._places}
-            predicted = self._ask(numbers, voted or None)
+        instance = self._read(attributes, votes, scores, candidates)
+        if plain and self._has_path and self._from_zero and not (instance.scores or self._voted(instance.votes)):
+            numbers = {name: value for name, value in instance.attributes.items() if name in self._attributes}
+            voters = {name: vote for name, vote in instance.votes.items() if name in self._voters}
+            predicted = self._ask(numbers, voters or None)  # names that are new have weight 0
             if predicted is not REFUSED:
                 return predicted
-        judged = self._judge(given)
-        place = judged.place
-        answer = judged.names[place] if place >= 0 else None
+        scored = self._score(instance)
+        place = scored.place
+        answer = scored.names[place] if place >= 0 else None
         if id is not None:
-            self._waiting[id] = Waiting(given, place if given.candidates is not None else answer)
+            self._pending[id] = Pending(instance, place if instance.candidates is not None else answer)
         if reject is not None and place >= 0:
-            share = judged.model.probabilities(judged.table)[0, place] * (1.0 - self._none)
+            share = scored.model.probabilities(scored.table)[0, place] * (1.0 - self._none)
             return answer if share >= 1.0 - reject else None
         return answer
 
@@ -595,102 +595,86 @@ class Learner:
         A ``weight`` scales the step: 2 equals two separate instances up to the learner's own nonlinearity, and 0 leaves
         it out.
         """
-        if self._short and scores is None and id is None and candidates is None and wrong is UNSET and weight == 1.0:
+        if self._has_path and scores is None and id is None and candidates is None and wrong is UNSET and weight == 1.0:
             predicted = self._teach(attributes, votes, label)
             if predicted is REFUSED:
-                predicted = self._again(attributes, votes, label)
+                predicted = self._retry(attributes, votes, label)
             if predicted is FAILED and self._path is not None:
                 self._path.complain()
             if predicted is not REFUSED:
                 if self._of_votes:
-                    self._hear_taught(votes, label)
+                    self._store(votes, label, by_path=True)
                 return predicted
         if weight != 1.0:
             weight = at_least("weight", weight, 0.0)
         if wrong is not UNSET and label is not UNSET:
             raise TypeError("learn() takes label= or wrong=, not both: a label says more")
-        what, name = ("label", label) if wrong is UNSET else ("wrong", wrong)
-        check_given(name)
-        blocks, kept = (attributes, votes, scores), None
+        denied = wrong is not UNSET
+        name = wrong if denied else label
+        if name is UNSET:
+            raise TypeError("learn() needs label=; to ask for a prediction call predict()")
+        blocks, pending = (attributes, votes, scores), None
         if id is not None:
-            kept = self._waiting.kept(id, *blocks, candidates)
-            if wrong is UNSET and no_label(label):
+            pending = self._pending.get(id, *blocks, candidates)
+            if not denied and no_label(label):
                 raise ValueError(
                     f"label must be a class, got {label!r} for id {id!r}; call learn when the label has come"
                 )
-        if candidates is not None or self._answers is not None or (kept and kept.given.candidates is not None):
-            predicted = self._learn_choice(blocks, candidates, kept, what, name, weight)
+        if candidates is not None or self._answers is not None or (pending and pending.instance.candidates is not None):
+            predicted = self._learn_candidate(blocks, candidates, pending, name, denied, weight)
         else:
-            predicted = self._learn_class(blocks, kept, what, name, weight)
-        if kept is not None:
-            self._waiting.label(id)
-            return kept.answer
+            predicted = self._learn_class(blocks, pending, name, denied, weight)
+        if pending is not None:
+            self._pending.close(id)
+            return pending.answer
         return predicted
 
-    def _learn_choice(
-        self, blocks: Blocks, candidates: Candidates, kept: Waiting | None, what: str, name: Hashable, weight: float
+    def _learn_candidate(
+        self, blocks: Blocks, candidates: Candidates, pending: Pending | None, name: Any, denied: bool, weight: float
     ) -> Any:
         """Learn a trial with candidates, or with answers of its own."""
-        answers = self._answers
-        if answers is None:
-            place = place_of(name, read_candidates(candidates) if kept is None else kept.given.candidates or [], what)
-        given = self._read(*blocks, candidates) if kept is None else kept.given
-        names = given.candidates or []
-        place = place if answers is None else answers.place(name, names)
-        code, served = (
-            place if what == "label" else -2 - place,
-            self._judge(given).place if kept is None else kept.predicted,
-        )
+        answers, what = self._answers, "wrong" if denied else "label"
+        if answers is None:  # refused before the instance is read
+            place = place_of(
+                name, read_candidates(candidates) if pending is None else pending.instance.candidates, what
+            )
+        instance = self._read(*blocks, candidates) if pending is None else pending.instance
+        names = instance.candidates or []
+        if answers is not None:
+            place = answers.place(name, names)
+        served = self._score(instance).place if pending is None else pending.predicted
         if answers is not None and place == len(names):  # nobody gave it
-            answers.unnamed += what == "label"
+            answers.unnamed += not denied
         elif weight > 0.0 and names:
-            with self._unharmed(given):
-                self._learn_place(given, code if place >= 0 else NO_LABEL, served, weight)
+            self._learn_instance(instance, place if place >= 0 else None, denied, served, weight)
         return names[served] if names else None
 
-    def _learn_class(self, blocks: Blocks, kept: Waiting | None, what: str, name: Hashable, weight: float) -> Any:
+    def _learn_class(self, blocks: Blocks, pending: Pending | None, name: Any, denied: bool, weight: float) -> Any:
         """Learn a trial whose classes are those of the learner."""
-        try:
-            place = self._places.get(name, -1)
-        except TypeError:
-            raise TypeError(f"label must be hashable, got {name!r}; use text, a number or a tuple") from None
-        if what == "label" and no_label(name):
-            if weight != 1.0:
-                raise ValueError(f"weight={weight:g} needs a label; remove it")
-        elif place < 0:
-            name = self._reading.label_meant(name)
-            self._reading.check_label(name, what)
-        if kept is not None:
-            given = kept.given
+        label = None
+        if denied or not no_label(name):
+            label = self._reader.read_label(name, "wrong" if denied else "label")
+        elif weight != 1.0:
+            raise ValueError(f"weight={weight:g} needs a label; remove it")
+        if pending is not None:
+            instance, served = pending.instance, pending.predicted
             if weight == 0.0:
                 return None
-            if what == "label":
-                given = given._replace(votes=self._reading.meant(given.votes, name))
-            with self._unharmed(given):
-                return self._learn(given, name, kept.predicted, weight, what == "wrong")
-        if what == "wrong" and weight > 0.0:
-            given = self._read(*blocks)
-            with self._unharmed(given):
-                return self._learn(given, name, weight=weight, denied=True)
-        return self._learn_now(blocks, name, place, weight)
-
-    def _learn_now(self, blocks: Blocks, label: Hashable, place: int, weight: float) -> Any:
-        """Learn an instance with its label, whose place is -1 if the class may not be predicted yet."""
+            if not denied:
+                instance = instance._replace(votes=self._reader.respelled(instance.votes, label))
+            return self._learn_instance(instance, label, denied, served, weight)
         if weight == 0.0:
             self._read(*blocks, label=label)
             return self.predict(blocks[0], votes=blocks[1], scores=blocks[2])
-        played = self._at_once(*blocks) if place >= 0 else None
-        if played is not None:
-            return self._play_known(played, blocks[1], label, weight)
-        given = self._read(*blocks, label=label)
-        with self._unharmed(given):
-            if weight == 1.0 and place >= 0 and not given.scores and self._widened(given.attributes, given.votes):
-                predicted = self._teach(given.attributes, given.votes or None, label)
-                if predicted is FAILED and self._path is not None:
-                    self._path.complain()
-                if predicted is not REFUSED:
-                    return predicted
-            return self._learn(given, label, weight=weight)
+        place = NO_LABEL if label is None else self._places.get(label, -2)
+        trial = self._encode(*blocks) if place >= NO_LABEL else None
+        if trial is None:
+            instance = self._read(*blocks) if denied else self._read(*blocks, label=label)
+            return self._learn_instance(instance, label, denied, weight=weight)
+        predicted, learned = self._play(trial, -2 - place if denied else place, weight=weight)
+        if self._of_votes and learned >= 0:
+            self._store(blocks[1], self.classes[learned])
+        return predicted
 
     def check(
         self,
@@ -714,13 +698,12 @@ class Learner:
         elif self._answers is not None:
             self._answers.place(label, [])
         elif not no_label(label):
-            label = self._reading.label_meant(label)
-            self._reading.check_label(label)
+            label = self._reader.read_label(label)
         self._read(attributes, votes, scores, candidates, label)
 
     def forget(self, id: Hashable) -> None:
         """Drop an instance whose label will not come."""
-        self._waiting.forget(id)
+        self._pending.forget(id)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
@@ -732,7 +715,7 @@ class Learner:
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The state of the model, and what is the learner's own."""
         kinds = {} if self._normalizer is None else {"normalize": list(self._normalizer.kinds)}
-        own: dict[str, Any] = {"fixed": self._fixed, "choosing": self._choosing} | kinds | self._waiting.description()
+        own: dict[str, Any] = {"fixed": self._fixed, "choosing": self._choosing} | kinds | self._pending.description()
         if self._answers is not None:
             own["answers"] = {"key": stored_key(self.key), "unnamed": self._answers.unnamed}
         described, kept = self._asking_state()
@@ -744,7 +727,7 @@ class Learner:
         self = cls.__new__(cls)
         self._fixed = bool(description["fixed"])
         self._model = Model.from_state(description["model"], arrays)
-        self._waiting = WaitingRoom.from_description(description)
+        self._pending = PendingInstances.from_description(description)
         self._choosing, answers = bool(description.get("choosing")), description.get("answers")
         self._answers = None if answers is None else TrialAnswers(opened_key(answers["key"]), answers["unnamed"])
         self._normalizer = normalizer_of(description.get("normalize"))
@@ -794,36 +777,19 @@ class Learner:
         self._renamed()
 
     def _renamed(self) -> None:
-        """The columns or the classes have changed."""
+        """Set up what depends on the columns and classes; there is no one-trial path then."""
         self._places = {name: place for place, name in enumerate(self.classes)}
-        self._reading = Reading(self.classes, self._fixed, self._bounded, self._normalizer)
+        self._reader = InstanceReader(self.classes, self._fixed, self._bounded, self._normalizer)
         self._chosen = {None: -1} | self._places
-        self._short = may_have_path(self._engine)
-        # Open while the arrays stay where they are (see `_open`).
-        self._path: OneTrialPath | None = None
+        self._path: OneTrialPath | None = None  # open while the arrays stay where they are (see `_open`)
         self._ask = self._teach = refuse
         self._no_attributes: Trials | None = None
-        self._numbered_voters: int | None = None
+        self._numbered_voters = numbered(self._voters)
         others = self._attributes or self._raters or self._takes_candidates or len(self._voters) > MOST_ASKED
         self._of_votes = bool(self._voters) and not others
-        if not self._of_votes and (self._heard or self._asking.recent.trials):
-            self._heard, self._asking = [], Asking()
-        self._short = self._short and self._asking.choice is None and not self._choosing
-
-    def _of_voters(self, votes: np.ndarray) -> Trials:
-        """An instance of known voters alone, given the places they vote for."""
-        none, layout = self._no_attributes, self._engine.layout
-        if none is None:
-            indptr = np.zeros(2 if layout.sparse else 0, np.int64)
-            none = no_trials(1)._replace(signs=np.ones(layout.voters), indptr=indptr, constant=layout.constant)
-            self._no_attributes = none
-        return Trials(votes, *none[1:])
-
-    def _count_numbered(self) -> int:
-        """Return how many of the voters, from the first on, are 0, 1, ..."""
-        if self._numbered_voters is None:
-            self._numbered_voters = numbered(self._voters)
-        return self._numbered_voters
+        if not self._of_votes and (self._recent or self._asking.recent.trials):
+            self._recent, self._asking = [], Asking()
+        self._has_path = may_have_path(self._engine) and self._asking.choice is None and not self._choosing
 
     @property
     def learner(self) -> LearnerLike:
@@ -879,46 +845,60 @@ class Learner:
         """
         return self._model.weights
 
+    def _layout(self, *blocks: Iterable[Any]) -> Layout:
+        """Return the columns of all names, and of those in ``blocks`` (attributes, votes, scores) that are new."""
+        new = [0, 0, 0]
+        for number, (names, block) in enumerate(zip(self._columns, blocks, strict=False)):
+            new[number] = sum(name not in names for name in block)
+        attributes, voters, raters = (len(names) + more for names, more in zip(self._columns, new, strict=True))
+        return Layout(voters, raters, 0, attributes, self._engine.layout.constant)
+
     @property
-    def _all_names(self) -> tuple[dict[Any, int], ...]:
-        return self._attributes, self._voters, self._raters, self._places
+    def _columns(self) -> tuple[dict[Any, int], dict[Any, int], dict[Any, int]]:
+        """Columns of attributes, voters and raters."""
+        return self._attributes, self._voters, self._raters
 
-    def _columns(self, given: Given) -> Layout:
-        """Give new names their columns; return the layout that they need."""
-        numbers, voted, rated, _ = given
-        for names, met in [(self._attributes, numbers), (self._voters, voted), (self._raters, rated)]:
-            for name in met:
-                if name not in names:
-                    names[name] = len(names)
-        return Layout(len(self._voters), len(self._raters), 0, len(self._attributes), self._engine.layout.constant)
+    def _add(self, instance: Instance, classes: Iterable[Any]) -> None:
+        """Give new names their columns and new classes their places; if they are refused nothing changes.
 
-    def _class(self, name: Any) -> int:
-        """The place of a class, a new one if need be."""
-        name = name.item() if isinstance(name, np.generic) else name
-        return self._places.setdefault(name, len(self._places))
+        They may be too many for a rule that keeps a matrix.
+        """
+        before, k = self._layout(), len(self.classes)
+        sizes = [len(names) for names in self._columns]
+        for names, block in zip(self._columns, instance.blocks, strict=True):
+            for name in block:
+                names.setdefault(name, len(names))
+        try:
+            self._model.grow(self._layout(), classes)
+        except ValueError:
+            for names, size in zip(self._columns, sizes, strict=True):
+                while len(names) > size:
+                    names.popitem()
+            raise
+        if self._layout() != before or len(self.classes) > k:
+            self._renamed()
 
-    def _instances(
+    def _trial(
         self,
-        given: Given,
+        instance: Instance,
         layout: Layout | None = None,
         columns: Sequence[Mapping[Any, int]] | None = None,
         places: Mapping[Any, int] | None = None,
     ) -> Trials:
-        """The arrays of one instance, in columns and classes that there are; others are left out."""
-        numbers, voted, rated, _ = given
-        layout, places = self._engine.layout if layout is None else layout, self._places if places is None else places
-        attributes, voters, raters = (self._attributes, self._voters, self._raters) if columns is None else columns
+        """Return the arrays of one instance, in columns and classes that there are; others are left out."""
+        layout, places = layout or self._engine.layout, self._places if places is None else places
+        attributes, voters, raters = columns or self._columns
         votes = np.full((1, layout.voters), -1, np.int32)
-        for name, choice in voted.items():
+        for name, choice in instance.votes.items():
             if name in voters and choice in places:
                 votes[0, voters[name]] = places[choice]
         scores = np.zeros((1, layout.raters, len(places) if layout.raters else 0))
-        for name, row in rated.items():
+        for name, row in instance.scores.items():
             if name in raters:
                 for choice, value in row.items():
                     if choice in places:
                         scores[0, raters[name], places[choice]] = value
-        known = [(attributes[name], value) for name, value in numbers.items() if name in attributes]
+        known = [(attributes[name], value) for name, value in instance.attributes.items() if name in attributes]
         return no_trials(1)._replace(
             votes=votes,
             signs=np.ones(layout.voters),
@@ -927,14 +907,59 @@ class Learner:
             indices=np.array([column for column, _ in known], np.int32),
             values=np.array([value for _, value in known], float),
             constant=layout.constant,
-            known=np.array([len(given.candidates or ())]),
+            known=np.array([len(instance.candidates or ())]),
         )
 
+    def _encode(self, attributes: Attributes, votes: Votes, scores: Scores) -> Trials | None:
+        """Return the arrays of an instance whose names are all known, in less time; None for any other."""
+        layout = self._engine.layout
+        if self._choosing or self._asking.choice is not None or scores is not None or layout.raters:
+            return None
+        if (attributes is None and votes is None) or (self._bounded is not None and attributes is not None):
+            return None
+        try:
+            trial = self._of_voters(self._codes(votes))
+            if attributes is None:
+                return trial
+            if not isinstance(attributes, Mapping):
+                return None
+            attributes = row_attributes(attributes)
+            columns = np.array([self._attributes[name] for name in attributes], np.int32)
+            values = np.array(list(attributes.values()), np.float64)
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            return None
+        if values.ndim != 1 or not (np.abs(values) <= LARGE).all():
+            return None
+        indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
+        return trial._replace(indptr=indptr, indices=columns, values=values)
+
+    def _codes(self, votes: Any) -> np.ndarray:
+        """Return the place that each voter voted for, in the order of the voters; raise KeyError for a new name."""
+        if votes is None or isinstance(votes, dict):
+            codes = np.full((1, len(self._voters)), -1, np.int32)
+            if votes:
+                columns = list(map(self._voters.__getitem__, votes))
+                codes[0, columns] = list(map(self._chosen.__getitem__, votes.values()))
+            return codes
+        if len(votes) != len(self._voters) or self._numbered_voters < len(votes):
+            raise KeyError
+        places = map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
+        return np.array([list(places)], np.int32)
+
+    def _of_voters(self, votes: np.ndarray) -> Trials:
+        """Return an instance of known voters alone, given the places they vote for."""
+        none, layout = self._no_attributes, self._engine.layout
+        if none is None:
+            indptr = np.zeros(2 if layout.sparse else 0, np.int64)
+            none = no_trials(1)._replace(signs=np.ones(layout.voters), indptr=indptr, constant=layout.constant)
+            self._no_attributes = none
+        return Trials(votes, *none[1:])
+
     def _voted(self, votes: Mapping[Any, Any]) -> list[Any]:
-        """The classes not yet known that votes make known, in the order of the voters."""
+        """Return the classes that votes make known, in the order of the voters."""
         if not self._engine.settings.by_votes:
             return []
-        fresh = {name: choice for name, choice in said(votes).items() if choice not in self._places}
+        fresh = {name: choice for name, choice in cast_votes(votes).items() if choice not in self._places}
         order = sorted(fresh, key=lambda name: self._voters.get(name, len(self._voters)))
         return [choice.item() if isinstance(choice, np.generic) else choice for choice in map(fresh.get, order)]
 
@@ -952,8 +977,8 @@ class Learner:
         votes: Votes,
         scores: Scores,
         candidates: Candidates = None,
-        label: Hashable = UNSET,
-    ) -> Given:
+        label: Any = UNSET,
+    ) -> Instance:
         """Return an instance by name, checked; with its label, which may be None, if it is to be learned."""
         if self._answers is not None:
             if candidates is not None:
@@ -962,98 +987,77 @@ class Learner:
         if candidates is None:
             if self._choosing:
                 raise ValueError("this learner chooses among candidates; give candidates= with every instance")
-            return self._reading.read(attributes, votes, scores, label)
+            return self._reader.read(attributes, votes, scores, label)
         return self._read_choice(attributes, votes, scores, read_candidates(candidates))
 
-    def _read_answers(self, attributes: Attributes, votes: Votes, scores: Scores) -> Given:
+    def _read_answers(self, attributes: Attributes, votes: Votes, scores: Scores) -> Instance:
         """Return an instance whose candidates are its answers; scores of anything else are left out."""
         assert self._answers is not None
         voted = {name: None if no_label(vote) else vote for name, vote in _items("votes", votes)}
-        names = self._answers.read(
-            said(voted), lambda: dict(zip(self._voters, LearnerVoters(self).worth().tolist(), strict=False))
-        )
-        keyed = self._answers.keyed
-        meant = {name: None if vote is None else names[keyed(vote)] for name, vote in voted.items()}
+        worth = LearnerVoters(self).worth_by_name
+        names, keyed = self._answers.read(cast_votes(voted), worth), self._answers.keyed
+        spelled = {name: None if vote is None else names[keyed(vote)] for name, vote in voted.items()}
         rated: dict[Any, Any] = {}
         for rater, row in _items("scores", scores):
             if not isinstance(row, Mapping):
                 raise TypeError(f"scores of {rater!r} must be a dict from answer to number where answers are open")
             rated[rater] = {names[key]: value for answer, value in row.items() if (key := keyed(answer)) in names}
-        return self._read_choice(attributes, meant, rated or None, list(names.values()))
+        return self._read_choice(attributes, spelled, rated or None, list(names.values()))
 
-    def _read_choice(self, attributes: Attributes, votes: Votes, scores: Scores, names: list[Any]) -> Given:
+    def _read_choice(self, attributes: Attributes, votes: Votes, scores: Scores, names: list[Any]) -> Instance:
         """Return an instance whose candidates have these names."""
         if attributes is not None:
             raise TypeError(
                 "attributes have a weight for each class, and candidates have no weights of their own; rate the "
                 "candidates: scores={attribute: {candidate: number}}"
             )
-        if not self._choosing and (self._fixed or self.trials or len(self._waiting)):
+        if not self._choosing and (self._fixed or self.trials or len(self._pending)):
             reason = "its classes were fixed" if self._fixed else "it has met classes that are not candidates"
             raise ValueError(f"candidates need a learner of their own, and {reason}; make another Learner for them")
-        reading = Reading(names, False, self._model.bounded, self._normalizer)
-        numbers, voted, rated, _ = reading.read(None, votes, scores)
-        place = {name: j for j, name in enumerate(names)}
-        return Given(
-            numbers,
-            {voter: place[choice] for voter, choice in voted.items() if choice in place},
-            {rater: {place[c]: value for c, value in row.items() if c in place} for rater, row in rated.items()},
-            names,
-        )
+        reader = InstanceReader(names, False, self._model.bounded, self._normalizer)
+        instance = reader.read(None, votes, scores)
+        places = {name: place for place, name in enumerate(names)}
+        voted = {voter: places[choice] for voter, choice in instance.votes.items() if choice in places}
+        rated = {
+            rater: {places[choice]: value for choice, value in row.items() if choice in places}
+            for rater, row in instance.scores.items()
+        }
+        return Instance({}, voted, rated, names)
 
-    def _judge(self, given: Given) -> Judged:
-        """Score an instance. New voters, raters and attributes are guests; the state does not change."""
-        if given.candidates is None:
-            model, engine, instance = self._judging(given)
-            predictions, table = engine.judge(instance)
-            names = model.known
-            return Judged(names, model, table[:, : len(names)], int(predictions[0]))
-        self._start_choosing()
-        if not given.candidates:
-            return Judged([], self._model, np.zeros((1, 0)), -1)
-        few = None if self._asking.choice is None else self._judged_by_few(given)
-        if few is not None and len(given.candidates) <= len(self.classes):
-            table = few[0].engine.judge(few[1])[1][:, : len(given.candidates)]
-            return Judged(given.candidates, few[0], table, int(best_first(self, table[0])[0]))
-        engine, (layout, guests) = self._choosing_engine(len(given.candidates)), self._guests(given)
-        engine = engine if layout == engine.layout else engine.hosting(layout)
-        places = {place: place for place in range(engine.k)}
-        table = engine.judge(self._instances(given, layout, guests, places))[1][:, : len(given.candidates)]
-        return Judged(given.candidates, self._model, table, int(best_first(self, table[0])[0]))
+    def _score(self, instance: Instance) -> Scored:
+        """Score an instance, its candidates if it has any; the state does not change."""
+        if instance.candidates is not None:
+            self._start_choosing()
+            if not instance.candidates:
+                return Scored([], self._model, np.zeros((1, 0)), -1)
+        model, engine, trial = self._placed(instance)
+        predictions, table = engine.judge(trial)
+        names = model.classes if instance.candidates is None else instance.candidates
+        return Scored(names, model, table[:, : len(names)], int(predictions[0]))
 
-    def _choosing_engine(self, count: int) -> Engine:
-        """The engine, or if there are more candidates than ever a copy that has places for them."""
-        model = self._current_model
-        return model.engine if count <= len(model.classes) else model.enlarged(model.layout, range(count)).engine
+    def _placed(self, instance: Instance) -> tuple[Model, Engine, Trials]:
+        """Return the model that scores an instance, the engine that does it, and the instance in its columns.
 
-    def _judging(self, given: Given) -> tuple[Model, Engine, Trials]:
-        """The model that judges an instance, the engine that does it, and the instance in its columns."""
+        Where names are new, a copy takes the place of the learner's own.
+        """
         if self._asking.choice is not None:
-            found = self._judged_by_few(given)
+            found = self._scored_by_few(instance)
             if found is not None:
                 return found[0], found[0].engine, found[1]
-        known, blocks = (self._attributes, self._voters, self._raters), list[Mapping[Any, Any]](given[:3])
-        voted = self._voted(given.votes)
-        fresh = any(block.keys() - names.keys() for block, names in zip(blocks, known, strict=True))
-        if not voted and (self._from_zero or not fresh):
-            return self._model, self._engine, self._instances(given)
-        layout, guests = self._guests(given)
-        if not voted:
-            return self._model, self._engine.hosting(layout), self._instances(given, layout, guests)
-        model = self._model.enlarged(layout, voted)
-        places = {name: place for place, name in enumerate(model.classes)}
-        return model, model.engine, self._instances(given, layout, guests, places)
-
-    def _guests(self, given: Given) -> tuple[Layout, list[Mapping[Any, int]]]:
-        """Columns for all names, with those that are new behind the others."""
-        known = (self._attributes, self._voters, self._raters)
-        blocks: tuple[Mapping[Any, Any], ...] = (given.attributes, given.votes, given.scores)
-        guests: list[Mapping[Any, int]] = []
-        for block, names in zip(blocks, known, strict=True):
+        choices = self._voted(instance.votes) if instance.candidates is None else range(len(instance.candidates))
+        joining = [choice for choice in choices if choice not in self._places]
+        layout = self._layout(*instance.blocks)
+        if not joining and (self._from_zero or layout == self._engine.layout):
+            return self._model, self._engine, self._trial(instance)
+        columns: list[Mapping[Any, int]] = []
+        for names, block in zip(self._columns, instance.blocks, strict=True):
             new = [name for name in block if name not in names]
-            guests.append(ChainMap({name: len(names) + place for place, name in enumerate(new)}, names))
-        attributes, voters, raters = map(len, guests)
-        return Layout(voters, raters, 0, attributes, self._engine.layout.constant), guests
+            columns.append(ChainMap({name: len(names) + place for place, name in enumerate(new)}, names))
+        if not joining:
+            return self._model, self._engine.hosting(layout), self._trial(instance, layout, columns)
+        model = self._model.enlarged(layout, joining)
+        places = {name: place for place, name in enumerate(model.classes)}
+        return model, model.engine, self._trial(instance, layout, columns, places)
 
     def _start_choosing(self) -> None:
         """Choose among candidates only, from the first ones on."""
@@ -1061,74 +1065,42 @@ class Learner:
             self._model, self._choosing = choosing_model(self._model), True
             self._prepare()
 
-    def _learn_place(self, given: Given, code: int, served: int, weight: float) -> None:
-        """Learn one trial with candidates, given the place of its label coded as in `Model.play`."""
-        self._start_choosing()
-        by_few = code >= 0 and weight == 1.0 and self._asking.choice is not None
-        if by_few and self._learned_by_few(given, code, served) is not None:
-            return
-        count = len(given.candidates or ())
-        with self._named_anew():
-            for place in range(count):
-                self._class(place)
-            self._model.grow(self._columns(given), self._places)
-        try:
-            _, learned = self._play(self._instances(given), code, served, weight)
-        finally:
-            self._renamed()
-        if learned >= 0 and self._of_votes:
-            self._hear(given.votes, learned)
-        self._asking.changed()
-
-    @contextmanager
-    def _named_anew(self) -> Iterator[None]:
-        """Take new names back if they are refused: there are too many for a rule that keeps a matrix."""
-        before = [len(names) for names in self._all_names]
-        try:
-            yield
-        except ValueError:
-            for names, count in zip(self._all_names, before, strict=True):
-                while len(names) > count:
-                    names.popitem()
-            raise
-
-    def _learn(
-        self, given: Given, label: Hashable, served: Hashable = UNSET, weight: float = 1.0, denied: bool = False
+    def _learn_instance(
+        self, instance: Instance, label: Any, denied: bool, served: Any = UNSET, weight: float = 1.0
     ) -> Any:
-        """Learn an instance with its label, or if ``denied`` with a class that is not its label."""
-        self._alone()
-        if not self._fixed:
-            self._ids.see(self.trials, given.votes, self._places, label)
-        place = -1 if no_label(label) else self._places.get(label, -1)
-        if place >= 0 and weight == 1.0 and self._asking.choice is not None:
-            code, answer = -2 - place if denied else place, None if served is UNSET else self._places.get(served, -1)
-            number = self._learned_by_few(given, code, answer)
-            if number is not None:
-                return self.classes[number] if number >= 0 else None
-        model = self._model
-        labels = [] if denied or no_label(label) else [label.item() if isinstance(label, np.generic) else label]
-        with self._named_anew():
-            layout = self._columns(given)
-            for name in [*self._voted(given.votes), *labels]:
-                self._class(name)
-            model.grow(layout, self._places)
-        try:
-            code = -2 - self._places.get(label, len(self._places)) if denied else self._places[label] if labels else -1
-            predicted, learned = self._play(self._instances(given), code, served, weight)
-        finally:
-            self._renamed()
+        """Learn an instance with its label, or if ``denied`` with a class that is not its label; None: no label.
+
+        Classes, also those ``served``, are the places of its candidates if it has any. Return the prediction.
+        """
+        if instance.candidates is not None:
+            self._start_choosing()
+            joining: Iterable[Any] = range(len(instance.candidates))
+        else:
+            joining = [*self._voted(instance.votes), *([] if denied or label is None else [label])]
+        self._leave_path()
+        if not self._fixed and instance.candidates is None:
+            self._ids.see(self.trials, instance.votes, self._places, label)
+        with self._rolled_back(instance.largest > LARGE):
+            if label in self._places and weight == 1.0 and self._asking.choice is not None:
+                place, answer = self._places[label], None if served is UNSET else self._places.get(served, -1)
+                number = self._learned_by_few(instance, -2 - place if denied else place, answer)
+                if number is not None:
+                    return self.classes[number] if number >= 0 else None
+            self._add(instance, joining)
+            place = NO_LABEL if label is None else self._places.get(label, len(self._places))
+            predicted, learned = self._play(self._trial(instance), -2 - place if denied else place, served, weight)
         if learned >= 0 and self._of_votes:
-            known = {name: choice if choice in self._places else None for name, choice in given.votes.items()}
-            self._hear(known, self.classes[learned])
+            votes = {name: choice if choice in self._places else None for name, choice in instance.votes.items()}
+            self._store(votes, self.classes[learned])
         self._asking.changed()
         return predicted
 
-    def _unharmed(self, given: Given) -> AbstractContextManager[None]:
-        """Roll back if huge numbers carry the weights out of the range of floats."""
-        return self._rolled_back() if given.largest > LARGE else SAFE
-
     @contextmanager
-    def _rolled_back(self) -> Iterator[None]:
+    def _rolled_back(self, risky: bool) -> Iterator[None]:
+        """Undo everything if ``risky`` numbers carry the weights out of the range of floats."""
+        if not risky:
+            yield
+            return
         try:
             with self._model.rolled_back():
                 yield
@@ -1136,152 +1108,100 @@ class Learner:
             self._prepare()
             raise
 
-    def _widened(self, numbers: Mapping[Any, float], voted: Mapping[Any, Any]) -> bool:
-        """Give new attributes their columns, if nothing else is new and there is a one-trial path; whether there is."""
-        engine, met = self._engine, self._attributes
-        layout = engine.layout
-        new = [name for name in numbers if name not in met]
-        if not new or not layout.sparse or not self._short:
-            return False
-        if voted and not (voted.keys() <= self._voters.keys() and self._places.keys() >= set(said(voted).values())):
-            return False
-        wider = Layout(layout.voters, layout.raters, 0, layout.sparse + len(new), layout.constant, layout.names)
-        stays = self._path is not None and wider.rows <= engine.capacity
-        if not stays:
-            self._alone()
-        engine.grow(wider, engine.k)
-        for place, name in enumerate(new, layout.sparse):
-            met[name] = place
-        if stays:
-            return True
-        self._renamed()
-        return self._open(numbers, voted or None)
+    def _play(self, trial: Trials, label: int, served: Any = UNSET, weight: float = 1.0) -> tuple[Any, int]:
+        """Learn one trial, its label coded as in `Model.play`; return the prediction, and the class learned.
 
-    def _new_attributes(self, attributes: Attributes, votes: Votes, label: Hashable) -> bool:
-        """`_widened` for a plain dict of plain numbers, without reading it first."""
-        if self._path is None or votes is not None or type(attributes) is not dict or self._bounded is not None:
+        A mistake is counted against what was ``served`` for it, if that was at another time.
+        """
+        self._leave_path()
+        answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
+        labels = np.array([label], np.int32)
+        trial = trial._replace(labels=labels, weights=np.array([weight]))
+        number = int(self._model.play(trial, served=answers).predictions[0])
+        return self.classes[number] if number >= 0 else None, int(labels[0])
+
+    # -- the one-trial path -------------------------------------------------------------------------------------------
+
+    def _retry(self, attributes: Any, votes: Any, *label: Any) -> Any:
+        """Try the one-trial path once more, after new attributes got their columns, or with another path."""
+        if label and votes is None and self._add_attributes(attributes, *label):
+            predicted = self._teach(attributes, votes, *label)
+            if predicted is not REFUSED:
+                return predicted
+        plain = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
+        if type(attributes) is dict:
+            plain[0] = row_attributes(attributes)
+        if plain[0] is not attributes or plain[1] is not votes:
+            predicted = self._teach(*plain, *label) if label else self._ask(*plain)
+            if predicted is not REFUSED:
+                return predicted
+        if not self._open(*plain):
+            return REFUSED
+        return self._teach(*plain, *label) if label else self._ask(*plain)
+
+    def _add_attributes(self, attributes: Any, label: Any) -> bool:
+        """Give the new names of a dict of plain numbers their columns, if nothing else is new; whether there were any.
+
+        The path stays open if the engine has room for them.
+        """
+        engine, names = self._engine, self._attributes
+        layout = engine.layout
+        if self._path is None or type(attributes) is not dict or self._bounded is not None or not layout.sparse:
             return False
         try:
-            if label not in self._places:
+            new = [name for name in attributes if name not in names]
+            if not new or label not in self._places:
                 return False
         except TypeError:  # not hashable
             return False
         for value in attributes.values():
             if type(value) not in PLAIN_TYPES or not -LARGE <= value <= LARGE:
                 return False
-        return self._widened(attributes, {})
+        wider = Layout(layout.voters, layout.raters, 0, layout.sparse + len(new), layout.constant, layout.names)
+        stays = wider.rows <= engine.capacity
+        if not stays:
+            self._leave_path()
+        engine.grow(wider, engine.k)
+        for name in new:
+            names[name] = len(names)
+        if stays:
+            return True
+        self._renamed()
+        return self._open(attributes, None)
 
-    def _play(self, played: Trials, place: int, served: Hashable = UNSET, weight: float = 1.0) -> tuple[Any, int]:
-        """Learn one instance, given its label coded as in `Model.play`; return the prediction, and the class learned.
-
-        A mistake is counted against what was ``served`` for it, if that was at another time.
-        """
-        self._alone()
-        answers = None if served is UNSET else np.array([self._places.get(served, -1)], np.int32)
-        label = np.array([place], np.int32)
-        played = played._replace(labels=label, weights=np.array([weight]))
-        number = int(self._model.play(played, served=answers).predictions[0])
-        return self.classes[number] if number >= 0 else None, int(label[0])
-
-    def _play_known(self, played: Trials, votes: Votes, label: Hashable, weight: float = 1.0) -> Any:
-        """Learn one instance whose names and label are all known."""
-        predicted, _ = self._play(played, self._places[label], weight=weight)
-        if self._of_votes:
-            self._hear(votes, label)
-        return predicted
-
-    def _at_once(self, attributes: Attributes, votes: Votes, scores: Scores) -> Trials | None:
-        """The arrays of an instance whose names are all known, or None."""
-        layout = self._engine.layout
-        if (
-            self._choosing
-            or self._asking.choice is not None
-            or scores is not None
-            or layout.raters
-            or (self._bounded is not None and attributes is not None)
-        ):
-            return None
-        try:
-            codes = self._codes(votes)
-            if attributes is None:
-                return None if votes is None else self._of_voters(codes)
-            if not isinstance(attributes, Mapping):
-                return None
-            attributes = row_attributes(attributes)
-            columns = np.array([self._attributes[name] for name in attributes], np.int32)
-            values = np.array(list(attributes.values()), np.float64)
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-            return None
-        if values.ndim != 1 or not (np.abs(values) <= LARGE).all():
-            return None
-        indptr = np.array([0, len(columns)] if layout.sparse else [], np.int64)
-        return self._of_voters(codes)._replace(indptr=indptr, indices=columns, values=values)
-
-    def _codes(self, votes: Votes) -> np.ndarray:
-        """The place that each voter voted for, in the order of the voters."""
-        if votes is None or isinstance(votes, dict):
-            codes = np.full((1, len(self._voters)), -1, np.int32)
-            if votes:
-                there = list(map(self._voters.__getitem__, votes))
-                codes[0, there] = list(map(self._chosen.__getitem__, votes.values()))
-            return codes
-        if len(votes) != len(self._voters) or self._count_numbered() < len(votes):
-            raise KeyError
-        places = map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
-        return np.array([list(places)], np.int32)
-
-    def _again(self, attributes: Attributes, votes: Votes, *label: Hashable) -> Any:
-        """Try the short way once more, if the instance can be written more simply or a path be set up."""
-        if label and self._new_attributes(attributes, votes, *label):
-            predicted = self._teach(attributes, votes, *label)
-            if predicted is not REFUSED:
-                return predicted
-        given: list[Any] = [block.tolist() if type(block) is np.ndarray else block for block in (attributes, votes)]
-        if type(attributes) is dict:
-            given[0] = row_attributes(attributes)
-        if given[0] is not attributes or given[1] is not votes:
-            predicted = self._teach(*given, *label) if label else self._ask(*given)
-            if predicted is not REFUSED:
-                return predicted
-        if not self._open(*given):
-            return REFUSED
-        return self._teach(*given, *label) if label else self._ask(*given)
-
-    def _open(self, attributes: Attributes, votes: Votes) -> bool:
-        """Set up a one-trial path for an instance whose names are all known; whether there is a new one."""
-        engine = self._engine
-        if not self._short:
+    def _open(self, attributes: Any, votes: Any) -> bool:
+        """Set up a one-trial path for an instance whose names are all known; return whether there is a new one."""
+        if not self._has_path:
             return False
         numbers = attributes.values() if type(attributes) is dict else attributes if type(attributes) is list else ()
         count = len(numbers)
         largest = max((abs(v) for v in numbers if isinstance(v, (int, float)) and abs(v) <= LARGE), default=0.0)
         if self._path is not None and self._path.has_room(count, largest):
             return False
-        for given, met in (attributes, self._attributes), (votes, self._voters):
-            if isinstance(given, dict) and not given.keys() <= met.keys():
+        for block, columns in (attributes, self._attributes), (votes, self._voters):
+            if isinstance(block, dict) and not block.keys() <= columns.keys():
                 return False  # it would be closed before it is used
         names = NamePlaces(
             self._attributes, self._voters, self._chosen, self._places, self.classes,
-            numbered(self._attributes), numbered(self._voters),
+            numbered(self._attributes), self._numbered_voters,
         )  # fmt: skip
         self._settle()
-        path = path_for(engine, names, self._model.record, count, largest)
+        path = path_for(self._engine, names, self._model.record, count, largest)
         if path is None:
             return False
         self._path, self._ask, self._teach = path, path.ask, path.teach
         return True
 
     def _settle(self) -> None:
-        """Hand the recent instances that the path keeps to the engine."""
+        """Hand the recent instances that the path stores to the engine."""
         if self._path is not None:
             self._path.settle()
 
-    def _alone(self) -> Engine:
-        """The engine, to play trials that the path does not see."""
+    def _leave_path(self) -> None:
+        """Prepare for trials that the path does not see."""
         self._settle()
         if self._path is not None and self._path.remembers:
             self._renamed()
-        return self._engine
 
     def _learn_rows(
         self, indptr: np.ndarray, columns: np.ndarray, values: np.ndarray, labels: np.ndarray
@@ -1322,7 +1242,7 @@ class Learner:
             values=np.require(values, float, ["C", "W", "A"]),
             constant=layout.constant,
         )
-        self._alone()
+        self._leave_path()
         return self._model.play(instances._replace(labels=np.ascontiguousarray(labels, np.int32))).predictions
 
     # -- further answers ----------------------------------------------------------------------------------------------
@@ -1340,8 +1260,8 @@ class Learner:
         >>> learner.rank(["x", "y", "z"], scores={"bm25": [0.5, 0.1, 0.2], "clicks": [0.1, 0.4, 0.9]})
         ['z', 'x', 'y']
         """
-        judged = self._judge(self._read(None, votes, scores, candidates))
-        return [judged.names[place] for place in best_first(self, judged.table[0])]
+        scored = self._score(self._read(None, votes, scores, candidates))
+        return [scored.names[place] for place in best_first(self, scored.table[0])]
 
     def scores(
         self,
@@ -1352,8 +1272,8 @@ class Learner:
         candidates: Candidates = None,
     ) -> dict[Label, float]:
         """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
-        judged = self._rated(attributes, votes, scores, candidates)
-        return dict(zip(judged.names, judged.table[0].tolist(), strict=True))
+        scored = self._rated(attributes, votes, scores, candidates)
+        return dict(zip(scored.names, scored.table[0].tolist(), strict=True))
 
     def predict_proba(
         self,
@@ -1413,14 +1333,14 @@ class Learner:
         names, model, table, _ = self._rated(attributes, votes, scores, candidates)
         return chosen(table, model.sets(table, coverage), names)[0] if table.size else ()
 
-    def _rated(self, attributes: Attributes, votes: Votes, scores: Scores, candidates: Candidates) -> Judged:
-        """Score an instance, along the one-trial path if there is one."""
+    def _rated(self, attributes: Attributes, votes: Votes, scores: Scores, candidates: Candidates) -> Scored:
+        """Score an instance, along the one-trial path if there is one that has scores."""
         path = self._path
-        if self._short and scores is None and candidates is None and (path is None or path.asked is not None):
-            answered = self._ask(attributes, votes) is not REFUSED or self._again(attributes, votes) is not REFUSED
+        if self._has_path and scores is None and candidates is None and (path is None or path.asked is not None):
+            answered = self._ask(attributes, votes) is not REFUSED or self._retry(attributes, votes) is not REFUSED
             if answered and self._path is not None and self._path.asked is not None:
-                return Judged(self._model.known, self._model, self._path.asked[:, : len(self._places)].copy(), -1)
-        return self._judge(self._read(attributes, votes, scores, candidates))
+                return Scored(self.classes, self._model, self._path.asked[:, : len(self._places)].copy(), -1)
+        return self._score(self._read(attributes, votes, scores, candidates))
 
     def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Label | None:
         """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
@@ -1439,9 +1359,9 @@ class Learner:
         >>> learner.predict({"rain": 1.0})
         'umbrella'
         """
-        judged = self._judge(self._read(attributes, votes, scores))
-        place = judged.model.explored(judged.place, len(judged.names))
-        return judged.names[place] if place >= 0 else None
+        scored = self._score(self._read(attributes, votes, scores))
+        place = scored.model.explored(scored.place, len(scored.names))
+        return scored.names[place] if place >= 0 else None
 
     def wants_label(
         self,
@@ -1468,8 +1388,8 @@ class Learner:
         (True, 'umbrella')
         """
         blocks = attributes, votes, scores, candidates
-        judged = self._judge(self._read(*blocks) if id is None else self._waiting.kept(id, *blocks).given)
-        return self._model.wants_label(judged.table, len(judged.names))
+        scored = self._score(self._read(*blocks) if id is None else self._pending.get(id, *blocks).instance)
+        return self._model.wants_label(scored.table, len(scored.names))
 
     def ask(
         self,
@@ -1561,23 +1481,18 @@ class Learner:
         tolerance, explore = read_share("tolerance", tolerance), read_share("explore", explore)
         prices = read_costs(costs, names)
         cast = {name: vote for name, vote in votes.items() if not missing(vote)}
-        given_now = self._read(attributes, cast, None, candidates)
+        instance = self._read(attributes, cast, None, candidates)
         choice = read_choice(self, tolerance, costs, attributes is not None)
-        codes = self._heard_from(given_now.votes)[0] if choice is not None else np.zeros(0, np.int32)
-        question = partial(self._question, given_now, asked)
+        codes = self._votes_of(instance)[0] if choice is not None else np.zeros(0, np.int32)
+        question = partial(self._question, instance, asked)
         return Inquiry(LearnerVoters(self), codes, asked, question, tolerance, prices, explore, choice, allowed)
 
-    def _question(self, given: Given, asked: np.ndarray) -> Question:
+    def _question(self, instance: Instance, asked: np.ndarray) -> Question:
         """Return the instance as the model of all voters sees it."""
-        widen = None
-        if given.candidates is None:
-            model, engine, instance = self._judging(given)
-            widen = partial(add_class, model, engine.layout) if engine.settings.by_votes else None
-        else:
-            engine = self._choosing_engine(len(given.candidates))
-            instance = self._instances(given, places={place: place for place in range(engine.k)})
-            widen = None if self._answers is None else partial(add_class, self._model, engine.layout)
-        return Question(engine, instance, asked, np.eye(len(asked), instance.votes.shape[1], dtype=bool), widen)
+        model, engine, trial = self._placed(instance)
+        joins = engine.settings.by_votes or self._answers is not None
+        widen = partial(add_class, model, engine.layout) if joins else None
+        return Question(engine, trial, asked, np.eye(len(asked), trial.votes.shape[1], dtype=bool), widen)
 
     def _ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
         """Ask by this tolerance and these costs from now on, as `ask` does."""
@@ -1621,78 +1536,73 @@ class Learner:
         return {"asking": described}, dict(named)
 
     def _restore_asking(self, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-        """Keep what `_asking_state` gave."""
-        self._heard = []
+        """Take over what `_asking_state` returned."""
+        self._recent = []
         self._asking = Asking.restored(description.get("asking", {}), by_part(by_part(arrays).get("asking", {})))
 
-    def _hear(self, votes: Votes, label: Hashable) -> None:
-        """Note a trial that has been learned."""
+    def _store(self, votes: Any, label: Hashable, by_path: bool = False) -> None:
+        """Store the votes of a trial that has been learned, for panels; if ``by_path``, the path has read them."""
         if votes is None:
             return
-        self._heard.append((dict(votes) if isinstance(votes, Mapping) else dict(enumerate(votes)), label))
-        if len(self._heard) >= NOTED_TOGETHER:
-            self._asked()
-
-    def _hear_taught(self, votes: Votes, label: Hashable) -> None:
-        """Note the trial that the path learned last, which has read the votes."""
-        if votes is None or self._path is None or len(votes) < len(self._voters):
-            self._hear(votes, label)
-            return
-        self._heard.append((self._path.taught_votes().copy(), label))
-        if len(self._heard) >= NOTED_TOGETHER:
+        if by_path and self._path is not None and len(votes) == len(self._voters):
+            votes = self._path.taught_votes().copy()
+        else:
+            votes = dict(votes) if isinstance(votes, Mapping) else dict(enumerate(votes))
+        self._recent.append((votes, label))
+        if len(self._recent) >= STORED_TOGETHER:
             self._asked()
 
     def _asked(self) -> Asking:
-        """Return the state kept to ask fewer voters, with all trials so far."""
-        if self._heard:
-            heard, self._heard = self._heard, []
-            labels = np.array([self._places[label] for _, label in heard], np.int32)
-            self._asking.learn_all(*self._in_columns([votes for votes, _ in heard]), labels)
+        """Return the state for asking fewer voters, with all trials so far."""
+        if self._recent:
+            recent, self._recent = self._recent, []
+            labels = np.array([self._places[label] for _, label in recent], np.int32)
+            self._asking.learn_all(*self._in_columns([votes for votes, _ in recent]), labels)
         return self._asking
 
-    def _in_columns(self, rows: Sequence[HeardVotes]) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of votes as places of classes, -1 for silence, and who was asked: voters and classes are known."""
-        shape, places = (len(rows), len(self._voters)), self._places | {None: -1}
+    def _in_columns(self, rows: Sequence[dict[Any, Any] | np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows of votes as places of classes, -1 for an abstention, and who was queried; all names are known."""
+        shape = (len(rows), len(self._voters))
         if {*map(len, rows)} == {shape[1]} and dict not in {*map(type, rows)}:
             return np.array(rows, np.int32), np.ones(shape, bool)
         codes, asked = np.full(shape, -1, np.int32), np.zeros(shape, bool)
         for t, row in enumerate(rows):
-            there: Any = slice(len(row))  # further voters have joined since
+            columns: Any = slice(len(row))  # further voters have joined since
             if isinstance(row, dict):
-                there = list(map(self._voters.__getitem__, row))
-            codes[t, there] = list(map(places.__getitem__, row.values())) if isinstance(row, dict) else row
-            asked[t, there] = True
+                columns = list(map(self._voters.__getitem__, row))
+            codes[t, columns] = list(map(self._chosen.__getitem__, row.values())) if isinstance(row, dict) else row
+            asked[t, columns] = True
         return codes, asked
 
-    def _heard_from(self, votes: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return one row of known voters as `_in_columns` does; a vote for an unknown class is an abstention."""
-        codes, asked = self._in_columns(
-            [{name: vote if vote in self._places else None for name, vote in votes.items()}]
-        )
+    def _votes_of(self, instance: Instance) -> tuple[np.ndarray, np.ndarray]:
+        """Return votes of known voters as `_in_columns` does; a vote for an unknown class is an abstention."""
+        votes = {name: vote if vote in self._places else None for name, vote in instance.votes.items()}
+        codes, asked = self._in_columns([votes])
         return codes[0], asked[0]
 
-    def _for_all(self, given: Given) -> bool:
+    def _is_for_all(self, instance: Instance) -> bool:
         """Return whether a trial cannot be for the few: it has a name or a class that is new."""
-        if self._asking.choice is None or given.attributes or given.scores or given.votes.keys() - self._voters.keys():
+        new = self._asking.choice is None or instance.attributes or instance.scores
+        if new or instance.votes.keys() - self._voters.keys() or len(instance.candidates or ()) > len(self.classes):
             return True
-        return not self._places.keys() >= set(said(given.votes).values())
+        return not self._places.keys() >= set(cast_votes(instance.votes).values())
 
-    def _judged_by_few(self, given: Given) -> tuple[Model, Trials] | None:
-        """The model of the few that answers this trial, and the instance in its columns."""
-        if self._for_all(given):
+    def _scored_by_few(self, instance: Instance) -> tuple[Model, Trials] | None:
+        """Return the model of the few that answers this trial, and the instance in its columns."""
+        if self._is_for_all(instance):
             return None
-        return self._asked().answering(LearnerVoters(self), *self._heard_from(given.votes))
+        return self._asked().answering(LearnerVoters(self), *self._votes_of(instance))
 
-    def _learned_by_few(self, given: Given, place: int, served: int | None) -> int | None:
+    def _learned_by_few(self, instance: Instance, label: int, served: int | None) -> int | None:
         """Learn a trial of the few; return the class predicted, or None if it is for the model of all."""
-        if self._for_all(given):
+        if self._is_for_all(instance):
             return None
-        found = self._asked().learn_few(LearnerVoters(self), *self._heard_from(given.votes), place)
+        found = self._asked().learn_few(LearnerVoters(self), *self._votes_of(instance), label)
         if found is None:
             return None
-        predicted, place = found
+        predicted, learned = found
         answer = predicted if served is None else served
-        note_all(self._model.record, np.array([answer], np.int32), np.array([place], np.int32))
+        note_all(self._model.record, np.array([answer], np.int32), np.array([learned], np.int32))
         return predicted
 
 
@@ -1732,11 +1642,10 @@ def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
     return np.argsort(-scores, kind="stable")
 
 
-def place_of(label: Hashable, candidates: Sequence[Any], what: str = "label") -> int:
-    """The place of a label, which must be one of the candidates."""
-    check_given(label)
-    if label not in candidates:
-        raise ValueError(f"{what}: {label!r} is not among the candidates {list(candidates)!r}")
+def place_of(label: Hashable, candidates: Sequence[Any] | None, what: str = "label") -> int:
+    """Return the place of a label, which must be one of the candidates."""
+    if candidates is None or label not in candidates:
+        raise ValueError(f"{what}: {label!r} is not among the candidates {list(candidates or ())!r}")
     return candidates.index(label)
 
 
@@ -1769,6 +1678,10 @@ class LearnerVoters:
             return self.asking.recent.accuracy(len(self._learner.voters))
         total = np.abs(weights).sum()
         return np.asarray(weights / total if total > 0.0 else weights)
+
+    def worth_by_name(self) -> dict[Any, float]:
+        """Return the worth of each voter by its name."""
+        return dict(zip(self.voters, self.worth().tolist(), strict=False))
 
 
 def ask_by(learner: Learner, choice: Choice | None) -> None:
