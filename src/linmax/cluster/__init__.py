@@ -5,7 +5,7 @@ Without a client everything runs in this process, with the same results to the l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linmax.cluster.connect import connect
 from linmax.cluster.fit import Fit, Pass, Progress, fit
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["DaskClassifier", "Fit", "Pass", "Progress", "ShardError", "Swept", "connect", "fit", "sweep"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import names that need scikit-learn when they are used."""
     if name == "DaskClassifier":
         from linmax.cluster.dask_classifier import DaskClassifier

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linmax.cluster.differences import State
+from linmax.models.merge import State
 from linmax.util import files
 
 __all__ = ["LATEST", "PARTS", "Folder"]
@@ -40,7 +40,7 @@ class Folder:
             raise ValueError(f"{folder.path} holds a checkpoint; continue from it with resume, or use another folder")
         return folder
 
-    def save(self, state: State, first: int, stop: int, **more: Any) -> None:
+    def save(self, state: State, first: int, stop: int, **more: object) -> None:
         """Save the model of neighboring shards in a pass, or of all; then those of fewer are no longer needed."""
         complete = stop - first == len(self.settings["shards"])
         name = LATEST if complete else f"shards-{first}-{stop - 1}.linmax"

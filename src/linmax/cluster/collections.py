@@ -5,37 +5,58 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from linmax.io.tables import is_table
 
-__all__ = ["added_columns", "as_read", "is_collection", "is_joint", "joined", "lazily", "partitions", "type_of_labels"]
+if TYPE_CHECKING:
+    from dask.array import Array
+    from dask.bag import Bag
+    from dask.dataframe import DataFrame, Series
+    from dask.delayed import Delayed
+    from pandas import DataFrame as Table
+    from scipy.sparse import sparray
+
+__all__ = [
+    "Collection",
+    "added_columns",
+    "as_read",
+    "is_collection",
+    "is_joint",
+    "joined",
+    "lazily",
+    "partitions",
+    "type_of_labels",
+]
 
 ROW_PARTS = ("X", "y", "the weights")  # of rows, in this order
+Collection: TypeAlias = "Array | Bag | DataFrame | Series"
+Part: TypeAlias = "Table | np.ndarray | sparray | Sequence[object]"  # a partition, computed
+Argument = TypeVar("Argument")
 
 
-def is_collection(given: Any) -> bool:
+def is_collection(given: object) -> bool:
     """Return whether the type is a Dask DataFrame, Series, Array or bag; delayed objects have every attribute."""
     return hasattr(type(given), "to_delayed")
 
 
-def is_joint(given: Any) -> bool:
+def is_joint(given: object) -> bool:
     """Return whether this is (X, y) or (X, y, weights) with a collection in it."""
     return isinstance(given, tuple) and len(given) in (2, 3) and any(map(is_collection, given))
 
 
-def _is_array(given: Any) -> bool:
+def _is_array(given: object) -> bool:
     return hasattr(given, "numblocks")
 
 
-def _is_frame(given: Any) -> bool:
+def _is_frame(given: object) -> bool:
     """Return whether this has named columns, as frames of pandas and of Dask do."""
     return hasattr(given, "columns") and hasattr(given, "assign")
 
 
-def partitions(given: Any) -> list[Any]:
+def partitions(given: Collection | tuple[Collection, ...]) -> list[Delayed]:
     """Return the pieces of a collection, or of (X, y) or (X, y, weights), in order; nothing is computed."""
     if is_joint(given):
         return _joint(*given)
@@ -43,10 +64,10 @@ def partitions(given: Any) -> list[Any]:
         raise TypeError("a Dask array has no labels in it; give the pair (X, y), or a DataFrame with a label column")
     if hasattr(given, "to_frame") and not _is_frame(given):
         raise TypeError("a Dask Series is one column; give the pair (X, y), or a DataFrame with a label column")
-    return list(given.to_delayed())
+    return list(cast("Bag", given).to_delayed())
 
 
-def _joint(x: Any, *others: Any) -> list[Any]:
+def _joint(x: Collection, *others: Collection) -> list[Delayed]:
     """Return pieces of X joined with those of y and of weights."""
     if not is_collection(x):
         raise TypeError("y is a Dask collection, and X is not; give both, or y.compute()")
@@ -72,7 +93,7 @@ def _joint(x: Any, *others: Any) -> list[Any]:
     return [dask.delayed(joined)(*pieces, columns=columns) for pieces in zip(*parts, strict=True)]
 
 
-def _like_rows(x: Any, other: Any, role: str) -> Any:
+def _like_rows(x: Collection, other: Collection, role: str) -> Collection:
     """Return labels or weights in pieces like those of X, if the lengths of these are known."""
     lengths = x.chunks[0] if _is_array(x) else (math.nan,)
     known = not np.isnan(lengths).any()
@@ -91,7 +112,7 @@ def _like_rows(x: Any, other: Any, role: str) -> Any:
     return other
 
 
-def _refuse_wide(given: Any, role: str) -> None:
+def _refuse_wide(given: Collection, role: str) -> None:
     if _is_frame(given) and len(given.columns) != 1:
         raise ValueError(
             f"{role} must have one column, got {len(given.columns)}: {', '.join(map(str, given.columns))}; several "
@@ -99,9 +120,9 @@ def _refuse_wide(given: Any, role: str) -> None:
         )
 
 
-def joined(x: Any, *others: Any, columns: Sequence[str] = ()) -> Any:
+def joined(x: Part, *others: Part, columns: Sequence[str] = ()) -> Part | tuple[Part, ...]:
     """Return rows with their labels and weights, as `linmax.stream` reads them."""
-    rows: Any = x if hasattr(x, "shape") else np.asarray(x)
+    rows = x if hasattr(x, "shape") else np.asarray(x)
     found = []
     for role, given in zip(ROW_PARTS[1:], others, strict=False):
         cells = np.ravel(np.asarray(given))
@@ -109,11 +130,11 @@ def joined(x: Any, *others: Any, columns: Sequence[str] = ()) -> Any:
             raise ValueError(f"a partition of X has {rows.shape[0]} rows, that of {role} {len(cells)}")
         found.append(cells)
     if columns:
-        return rows.assign(**dict(zip(columns, found, strict=True)))
+        return cast("Table", rows).assign(**dict(zip(columns, found, strict=True)))
     return (rows if hasattr(rows, "tocsr") else np.asarray(rows), *found)
 
 
-def added_columns(given: Any) -> dict[str, str]:
+def added_columns(given: Collection | tuple[Collection, ...]) -> dict[str, str]:
     """Return the names of columns for labels and weights that are added to a frame, as options of `linmax.stream`.
 
     The column of labels has y's name. Arrays have no names.
@@ -132,12 +153,12 @@ def added_columns(given: Any) -> dict[str, str]:
     return found
 
 
-def type_of_labels(given: Any, label: str | None) -> np.dtype | None:
+def type_of_labels(given: Collection | tuple[Collection, ...], label: str | None) -> np.dtype | None:
     """Return the type of the labels if they are numbers or bools, so that predictions can have it."""
-    labels: Any = None
-    if isinstance(given, tuple) and len(given) in (2, 3):
-        labels = given[1]
-        labels = labels[labels.columns[0]] if _is_frame(labels) else labels
+    labels: Collection | None = None
+    if isinstance(given, tuple):
+        y = given[1]
+        labels = y[y.columns[0]] if _is_frame(y) else y
     elif label is not None and _is_frame(given) and label in list(given.columns):
         labels = given[label]
     if labels is None:
@@ -148,7 +169,9 @@ def type_of_labels(given: Any, label: str | None) -> np.dtype | None:
     return kinds if isinstance(kinds, np.dtype) and kinds.kind in "biuf" else None
 
 
-def lazily(given: Any, function: Callable[..., Any], argument: Any, empty: Any) -> Any:
+def lazily(
+    given: Collection, function: Callable[[Part, Argument], Part], argument: Argument, empty: Table | np.ndarray
+) -> Collection:
     """Return a lazy collection of ``function(part, argument)`` for each part.
 
     ``empty`` is the function's result for no rows. A DataFrame gives a Series or a DataFrame with the same partitions,
@@ -166,11 +189,11 @@ def lazily(given: Any, function: Callable[..., Any], argument: Any, empty: Any) 
     return given.map_partitions(partial(_of_bag, function), shared)
 
 
-def _of_bag(function: Callable[..., Any], part: Any, argument: Any) -> Any:
+def _of_bag(function: Callable[[Part, Argument], Part], part: Part, argument: Argument) -> list[object]:
     return list(function(list(part), argument))
 
 
-def as_read(part: Any) -> Any:
+def as_read(part: Part) -> Part:
     """Return records, as bags contain them, as lines of JSON, and anything else unchanged.
 
     Examples
@@ -186,7 +209,7 @@ def as_read(part: Any) -> Any:
         return part
     import json
 
-    def record(row: Any) -> str:
+    def record(row: object) -> str:
         if not isinstance(row, Mapping):
             raise TypeError(f"a partition holds records and {type(row).__name__} objects; give one kind")
         known = {str(name): cell for name, cell in row.items() if cell is not None and cell == cell}
@@ -195,5 +218,5 @@ def as_read(part: Any) -> Any:
     return [record(row) for row in part]
 
 
-def _plain(cell: Any) -> Any:
+def _plain(cell: object) -> object:
     return cell.item() if hasattr(cell, "item") else str(cell)

@@ -9,9 +9,13 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
-from linmax.cluster.shards import TableFile, reason_of
+from linmax.cluster.shards import ShardSource, TableFile, reason_of
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
+    from distributed import Client, Future, Scheduler
 
 __all__ = ["DaskWorkers", "ThisProcess", "connect", "workers_of"]
 
@@ -21,11 +25,13 @@ QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.in
 RETRIES = 3  # of a task that failed for a reason that may be temporary
 PATIENCE = 10.0  # seconds for a scheduler to register tasks
 DIED = "its worker died repeatedly: killed, or out of memory"
+P = ParamSpec("P")
+Result = TypeVar("Result")
 VERSIONED = ("python", "numpy", "numba", "linmax")  # packages that decide about bits
 
 
 @contextmanager
-def connect(address: str) -> Iterator[Any]:
+def connect(address: str) -> Iterator[Client]:
     """Connect to a cluster, or start one on this machine: "local", or "local:N" for N workers.
 
     Local workers are processes with one thread each, on the loopback interface.
@@ -91,7 +97,7 @@ def _ignoring_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def workers_of(client: Any) -> DaskWorkers | ThisProcess:
+def workers_of(client: Client | None) -> DaskWorkers | ThisProcess:
     """Return the workers of a Dask client, or this process for None."""
     if client is None:
         return ThisProcess()
@@ -112,7 +118,7 @@ class ThisProcess:
 
     remote = False
 
-    def hold(self, sources: Sequence[Any], often: bool) -> list[Any]:
+    def hold(self, sources: Sequence[ShardSource], often: bool) -> list[ShardSource]:
         """Compute pieces of Dask collections together, if they are needed ``often``."""
         lazy = [source for source in sources if is_lazy(source)] if often else []
         if not lazy:
@@ -125,17 +131,17 @@ class ThisProcess:
             return list(sources)
         return [next(computed) if is_lazy(source) else source for source in sources]
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:  # noqa: ARG002
+    def submit(self, function: Callable[..., Result], *arguments: object, name: str) -> Result:  # noqa: ARG002
         """Call the function."""
         return function(*map(computed, arguments))
 
-    def result(self, task: Any) -> Any:
+    def result(self, task: Result) -> Result:
         """Return the result of a task."""
         return task
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    def run(self, function: Callable[P, Result], *arguments: P.args, **options: P.kwargs) -> dict[str, Result]:
         """Call a function in each process that runs tasks."""
-        return {"": function(*arguments)}
+        return {"": function(*arguments, **options)}
 
     def refuse_other_versions(self) -> None:
         """Do nothing: there is one process."""
@@ -149,11 +155,11 @@ class DaskWorkers:
 
     remote = True
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Client) -> None:
         self.client, self.id = client, uuid.uuid4().hex[:8]
-        self._futures: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._futures: weakref.WeakSet[Future] = weakref.WeakSet()
 
-    def hold(self, sources: Sequence[Any], often: bool) -> list[Any]:  # noqa: ARG002
+    def hold(self, sources: Sequence[ShardSource], often: bool) -> list[Future | ShardSource]:  # noqa: ARG002
         """Send rows in memory once, and compute pieces of Dask collections once, all of them together."""
         lazy = [source for source in sources if is_lazy(source)]
         with self._connection():
@@ -169,7 +175,7 @@ class DaskWorkers:
             for source in sources
         ]
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, name: str) -> Any:
+    def submit(self, function: Callable[..., object], *arguments: object, name: str) -> Future:
         """Start a task; results of `hold` and `submit` may be arguments, alone or in lists."""
         import dask
 
@@ -180,7 +186,7 @@ class DaskWorkers:
         self._futures.add(future)
         return future
 
-    def each_done(self, futures: Sequence[Any]) -> Iterator[Any]:
+    def each_done(self, futures: Sequence[Future]) -> Iterator[Future]:
         """Yield futures as they end."""
         from distributed import as_completed
 
@@ -188,12 +194,13 @@ class DaskWorkers:
             yield from as_completed(futures)
             self._refuse_lost()
 
-    def result(self, future: Any) -> Any:
+    def result(self, future: Result) -> Result:
         """Wait for the result of a task."""
         with self._connection():
-            return future.result()
+            found: Result = cast("Future", future).result()
+        return found
 
-    def failure_of(self, future: Any) -> str:
+    def failure_of(self, future: Future) -> str:
         """Wait for a task; return why it failed, or ""."""
         from distributed import KilledWorker, wait
 
@@ -203,7 +210,7 @@ class DaskWorkers:
             error = future.exception()
         return "" if error is None else DIED if isinstance(error, KilledWorker) else reason_of(error)
 
-    def repeat(self, futures: Sequence[Any]) -> None:
+    def repeat(self, futures: Sequence[Future]) -> None:
         """Run failed tasks again, one by one: those whose workers died may have died with another task's worker."""
         from distributed import Future
 
@@ -212,12 +219,12 @@ class DaskWorkers:
                 future.retry()
                 self.failure_of(future)
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    def run(self, function: Callable[P, Result], *arguments: P.args, **options: P.kwargs) -> dict[str, Result]:
         """Call a function on each worker; errors are returned."""
         with self._connection():
             if not self.client.nthreads():  # an adaptive cluster starts the first worker when there is a task
                 self.result(self.submit(_identity, None, name="wake"))
-            found: dict[str, Any] = self.client.run(function, *arguments, on_error="return")
+            found: dict[str, Result] = self.client.run(function, *arguments, on_error="return", **options)
         return found
 
     def refuse_other_versions(self) -> None:
@@ -266,10 +273,10 @@ class DaskWorkers:
             with suppress(Exception):  # not cancelled: pieces of a collection may have other users
                 future.release()
 
-    def _wait_until_known(self, keys: list[Any]) -> None:
+    def _wait_until_known(self, keys: list[str]) -> None:
         """Wait until the scheduler knows tasks: one released before is started later, and held."""
 
-        def unknown(keys: list[Any], dask_scheduler: Any) -> list[Any]:  # sent by value: needs no linmax there
+        def unknown(keys: list[str], dask_scheduler: Scheduler) -> list[str]:  # sent by value: needs no linmax there
             return [key for key in keys if key not in dask_scheduler.tasks]
 
         until = time.monotonic() + PATIENCE
@@ -278,28 +285,29 @@ class DaskWorkers:
             time.sleep(0.01 if keys else 0.0)
 
 
-def _identity(value: Any) -> Any:
+def _identity(value: Result) -> Result:
     return value
 
 
-def _minor(name: str, version: Any) -> str:
+def _minor(name: str, version: str | None) -> str:
     """Return a version as far as it decides about bits: of Python 3.11.7 the 3.11."""
     return ".".join(str(version).split(".")[:2]) if name == "python" else str(version)
 
 
-def is_lazy(source: Any) -> bool:
+def is_lazy(source: object) -> bool:
     """Return whether this is a piece of a Dask collection."""
     return hasattr(source, "__dask_graph__") and hasattr(source, "compute")
 
 
-def computed(source: Any) -> Any:
+def computed(source: ShardSource) -> ShardSource:
     """Compute a piece of a Dask collection in this process; return anything else unchanged."""
-    graph = dict(source.__dask_graph__()) if is_lazy(source) else {"": source}
-    if any(map(is_future, graph.values())) or (is_lazy(source) and source.key not in graph):
+    piece = cast("Delayed", source)
+    graph = dict(piece.__dask_graph__()) if is_lazy(source) else {"": source}
+    if any(map(is_future, graph.values())) or (is_lazy(source) and piece.key not in graph):
         raise ValueError("held by the workers of a Dask client; pass this client, or compute the shard first")
-    return source.compute(scheduler="synchronous") if is_lazy(source) else source
+    return piece.compute(scheduler="synchronous") if is_lazy(source) else source
 
 
-def is_future(given: Any) -> bool:
+def is_future(given: object) -> bool:
     """Return whether this is a result on the workers of a Dask client."""
     return type(given).__module__.startswith("distributed.") and hasattr(given, "key")

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -14,6 +14,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from linmax.cluster.collections import (
+    Collection,
+    Part,
     added_columns,
     as_read,
     is_collection,
@@ -22,10 +24,16 @@ from linmax.cluster.collections import (
     lazily,
     type_of_labels,
 )
-from linmax.cluster.differences import State
 from linmax.cluster.fit import fit
 from linmax.models.fusion import VoteFusion
-from linmax.models.streams import StreamModel, stream
+from linmax.models.merge import State
+from linmax.models.streams import Stream, StreamModel, stream
+from linmax.techniques.technique import LearnerLike
+from linmax.util.aliases import Labels, Matrix
+
+if TYPE_CHECKING:
+    import pandas
+    from distributed import Client
 
 __all__ = ["DaskClassifier"]
 
@@ -72,14 +80,14 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        learner: Any = "auto",
+        learner: LearnerLike | StreamModel = "auto",
         *,
         passes: int = 1,
         mix: str = "uniform",
         scale: str = "auto",
         thresholds: bool = True,
         hash_bits: int | None = None,
-        reading: dict[str, Any] | None = None,
+        reading: dict[str, object] | None = None,
         checkpoint: str | None = None,
         resume: bool = False,
     ) -> None:
@@ -87,7 +95,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.thresholds, self.hash_bits, self.reading, self.checkpoint = thresholds, hash_bits, reading, checkpoint
         self.resume = resume
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Collection | Matrix, y: Collection | Labels | None = None, sample_weight: Collection | None = None
+    ) -> Self:
         """Learn from all partitions.
 
         Parameters
@@ -108,10 +118,11 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise TypeError("learner is a fusion of votes; linmax.cluster.fit learns it from tables of votes")
         if y is None and sample_weight is not None:
             raise ValueError("sample_weight needs y; without it name the column of weights: reading={'weight': ...}")
-        given = X if y is None else (X, y) if sample_weight is None else (X, y, sample_weight)
+        rows = (X,) if y is None else (X, y) if sample_weight is None else (X, y, sample_weight)
+        given = X if y is None else rows
         reading, data = {**(self.reading or {}), **added_columns(given)}, given
         if y is not None and not is_joint(given):
-            data = [joined(*given, columns=list(added_columns(given).values()))]
+            data = [joined(*rows, columns=list(added_columns(given).values()))]
         self.result_ = fit(
             self.learner, data, client=_current_client(), passes=self.passes, mix=self.mix, scale=self.scale,
             thresholds=self.thresholds, hash_bits=self.hash_bits, reading=reading, checkpoint=self.checkpoint,
@@ -119,14 +130,14 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         self.model_ = self.result_.model
         self._describe(X, reading)
-        self._type = type_of_labels(given, reading.get("label"))
+        self._type = type_of_labels(given, cast("str | None", reading.get("label")))
         named = in_type(np.array(self.model_.classes, dtype=object), self._type)
         order = np.argsort(named)
         self.classes_ = named[order]
         self._fitted_model = FittedModel(uuid.uuid4().hex, self.model_.state(), self._type, order.tolist())
         return self
 
-    def _describe(self, X: Any, reading: Mapping[str, Any]) -> None:
+    def _describe(self, X: Collection | Matrix, reading: Mapping[str, object]) -> None:
         """Say which attributes X had, where they are its columns, as scikit-learn's estimators do."""
         for name in ("feature_names_in_", "n_features_in_"):
             self.__dict__.pop(name, None)
@@ -136,10 +147,10 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if all(isinstance(name, str) for name in names):
                 self.feature_names_in_ = np.array(names, dtype=object)
             self.n_features_in_ = len(names)
-        elif len(getattr(X, "shape", ())) == 2:
-            self.n_features_in_ = int(X.shape[1])
+        elif len(shape := tuple(getattr(X, "shape", ()))) == 2:
+            self.n_features_in_ = int(shape[1])
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Collection | Matrix) -> Collection | np.ndarray:
         """The class of each row: of a collection a collection, else an array.
 
         Parameters
@@ -155,7 +166,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return self._asked(X, predicted, self.classes_[:0])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Collection | Matrix, y: Collection | Labels, sample_weight: Collection | None = None) -> float:
         """The share of rows whose class is predicted.
 
         Parameters
@@ -175,7 +186,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found, labels, weights = dask.compute(self.predict(X), y, sample_weight)
         return float(accuracy_score(np.ravel(labels), np.asarray(found), sample_weight=weights))
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Collection | Matrix) -> Collection | np.ndarray:
         """The probability of each class for each row: of a collection a collection, else an array.
 
         Parameters
@@ -191,14 +202,16 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         return self._asked(X, probabilities, np.zeros((0, len(self.classes_))))
 
-    def _asked(self, X: Any, function: Any, empty: np.ndarray) -> Any:
+    def _asked(
+        self, X: Collection | Matrix, function: Callable[[Part, FittedModel], Part], empty: np.ndarray
+    ) -> Collection | np.ndarray:
         if not is_collection(X):
             return np.asarray(function(X, self._fitted_model))
         frame = hasattr(X, "columns")
         return lazily(X, function, self._fitted_model, _with_index(None, empty, self.classes_) if frame else empty)
 
 
-def _current_client() -> Any:
+def _current_client() -> Client | None:
     """The client of this process, if it has one."""
     with suppress(ImportError, ValueError):
         from distributed import default_client
@@ -248,19 +261,19 @@ def in_type(names: np.ndarray, kind: np.dtype | None) -> np.ndarray:
     return np.array([int(float(name)) if "." in name else int(name) for name in names.tolist()], dtype=kind)
 
 
-def predicted(part: Any, fitted: FittedModel) -> Any:
+def predicted(part: Part, fitted: FittedModel) -> Part:
     """The classes of a partition."""
     return _with_index(part, in_type(_answers(part, fitted, StreamModel.predict), fitted.kind), None)
 
 
-def probabilities(part: Any, fitted: FittedModel) -> Any:
+def probabilities(part: Part, fitted: FittedModel) -> Part:
     """The probabilities of a partition."""
     shares = _answers(part, fitted, StreamModel.predict_proba)[:, fitted.order]
     classes = in_type(np.array(_model(fitted).classes, dtype=object), fitted.kind)[fitted.order]
     return _with_index(part, shares, classes)
 
 
-def _answers(part: Any, fitted: FittedModel, ask: Callable[..., np.ndarray]) -> np.ndarray:
+def _answers(part: Part, fitted: FittedModel, ask: Callable[..., np.ndarray]) -> np.ndarray:
     """Ask for each row of a partition, which must have one answer."""
     model = _model(fitted)
     nothing = np.zeros(0, object) if ask is StreamModel.predict else np.zeros((0, len(model.classes)))
@@ -272,15 +285,17 @@ def _answers(part: Any, fitted: FittedModel, ask: Callable[..., np.ndarray]) -> 
     return answers
 
 
-def _batches(model: StreamModel, part: Any) -> Any:
+def _batches(model: StreamModel, part: Part) -> Stream:
     if isinstance(part, (list, tuple)) and part and isinstance(part[0], (list, tuple, np.ndarray)):
         part = np.asarray(part)
     matrix = isinstance(part, np.ndarray) or hasattr(part, "tocsr")
-    rows = (part, [None] * part.shape[0]) if matrix else as_read(part)
+    rows = (part, [None] * cast(np.ndarray, part).shape[0]) if matrix else as_read(part)
     return stream(rows, model=model, grow=False, prefetch=False, strict=True)
 
 
-def _with_index(part: Any, found: np.ndarray, classes: np.ndarray | None) -> Any:
+def _with_index(
+    part: Part | None, found: np.ndarray, classes: np.ndarray | None
+) -> pandas.Series | pandas.DataFrame | np.ndarray:
     """As a Series, or as a DataFrame with a column for each class, with the index of a partition that has one."""
     if part is not None and not (hasattr(part, "index") and hasattr(part, "columns")):
         return found

@@ -6,13 +6,13 @@ An attribute that no trial had keeps its bits, so that a shard of few attributes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["State", "StateDifference", "difference_of", "state_bytes"]
+from linmax.models.merge import State
 
-State = tuple[dict[str, Any], dict[str, np.ndarray]]
+__all__ = ["StateDifference", "difference_of", "state_bytes"]
 
 SENT_WHOLE = 1024  # bytes below which an array is sent whole
 MOST_CHANGED = 0.5  # of the bytes of the whole: where more would differ, all of it is sent
@@ -42,7 +42,7 @@ class ArrayDifference(NamedTuple):
 class StateDifference:
     """State of a model as its differences from another one."""
 
-    description: dict[str, Any]
+    description: dict[str, object]
     whole: dict[str, np.ndarray]
     changed: dict[str, ArrayDifference]
 

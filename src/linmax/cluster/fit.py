@@ -6,37 +6,43 @@ McDonald, Hall and Mann (2010). `linmax.models.merge` merges the models; `linmax
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from inspect import signature
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from linmax.cluster.checkpoint import LATEST, PARTS, Folder
 from linmax.cluster.collections import added_columns, is_joint
 from linmax.cluster.connect import DaskWorkers, ThisProcess, workers_of
-from linmax.cluster.differences import State, StateDifference, difference_of
-from linmax.cluster.shards import Shard, ShardError, missing_files, opened, reason_of, shards_of
+from linmax.cluster.differences import StateDifference, difference_of
+from linmax.cluster.shards import Shard, ShardError, Shards, ShardSource, missing_files, opened, reason_of, shards_of
 from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
 from linmax.models.fusion import VoteFusion
-from linmax.models.merge import HOW, ColumnsDiffer, merge_states, open_state, refuse_unmergeable, shares_by
+from linmax.models.merge import HOW, ColumnsDiffer, State, merge_states, open_state, refuse_unmergeable, shares_by
 from linmax.models.shard import RowCounts, learn_rows
 from linmax.models.streams import StreamModel
 from linmax.rules import REGISTRY
 from linmax.rules.mixing import MULTIPLICATIVE
 from linmax.rules.quasi_additive import LINKS
+from linmax.techniques.technique import LearnerLike
+from linmax.util.aliases import PathLike
 from linmax.util.checks import boolean, one_of, whole
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 __all__ = ["Fit", "Pass", "Progress", "fit", "refuse_custom_rules"]
 
 FAN = 4  # models merged at a time: each is read once or twice, and few are in memory
 # errors of the input, which a second attempt would meet again; others, such as those of a network, are retried
 PERMANENT = (ValueError, TypeError, OverflowError, ImportError, FileNotFoundError, IsADirectoryError, PermissionError)
-M = TypeVar("M")
+M = TypeVar("M", bound=StreamModel | VoteFusion)
+M_co = TypeVar("M_co", bound=StreamModel | VoteFusion, covariant=True)
+Mergeable: TypeAlias = StreamModel | VoteFusion
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Pass:
 
 
 @dataclass
-class Fit(Generic[M]):
+class Fit(Generic[M_co]):
     """Result of `fit`: the model, and the counts of each pass.
 
     Attributes
@@ -106,7 +112,7 @@ class Fit(Generic[M]):
     ['1', '2']
     """
 
-    model: M
+    model: M_co
     shards: list[str]
     passes: list[Pass] = field(default_factory=list)
 
@@ -158,24 +164,46 @@ class Progress:
     shards: int
 
 
+class FitOptions(TypedDict, total=False):
+    """Options of `fit`."""
+
+    client: Client | None
+    passes: int
+    mix: str | None
+    multiplicative: str
+    checkpoint: PathLike | None
+    resume: bool
+    scale: str
+    thresholds: bool
+    hash_bits: int | None
+    tie: str
+    update_on_tie: bool
+    reading: Mapping[str, object] | None
+    watch: Callable[[Progress], None] | None
+
+
+@overload
+def fit(learner: VoteFusion, shards: Shards, **options: Unpack[FitOptions]) -> Fit[VoteFusion]: ...
+@overload
+def fit(learner: LearnerLike | StreamModel, shards: Shards, **options: Unpack[FitOptions]) -> Fit[StreamModel]: ...
 def fit(
-    learner: Any,
-    shards: Any,
+    learner: LearnerLike | Mergeable,
+    shards: Shards,
     *,
-    client: Any = None,
+    client: Client | None = None,
     passes: int = 1,
     mix: str | None = None,
     multiplicative: str = "log",
-    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint: PathLike | None = None,
     resume: bool = False,
     scale: str = "auto",
     thresholds: bool = True,
     hash_bits: int | None = None,
     tie: str = "smallest",
     update_on_tie: bool = True,
-    reading: Mapping[str, Any] | None = None,
+    reading: Mapping[str, object] | None = None,
     watch: Callable[[Progress], None] | None = None,
-) -> Fit[Any]:
+) -> Fit[Mergeable]:
     """Learn from shards in parallel by iterative parameter mixing, a model of attributes or a fusion of votes.
 
     Parameters
@@ -263,7 +291,6 @@ def fit(
     >>> linmax.cluster.fit(linmax.VoteFusion(), [votes, votes]).model.report().online.trials
     6
     """
-    model: Any = learner
     options: dict[str, Any] = {
         "scale": scale,
         "thresholds": thresholds,
@@ -271,8 +298,9 @@ def fit(
         "tie": tie,
         "update_on_tie": update_on_tie,
     }
-    if hasattr(learner, "from_state"):
+    if isinstance(learner, Mergeable):
         _refuse_options(options)
+        model = learner
     else:
         refuse_unmergeable(as_learner(learner))
         model = StreamModel(learner, **options)
@@ -300,7 +328,7 @@ def fit(
     return result
 
 
-def refuse_custom_rules(learner: Any) -> None:
+def refuse_custom_rules(learner: LearnerLike) -> None:
     """Raise for custom rules: workers get the learner as text."""
     for run in Engine(as_learner(learner), Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True)).runs:
         custom = run.rule.name.replace("_", "-") not in REGISTRY or run.rule.parameters.get("link", "exp") not in LINKS
@@ -308,14 +336,14 @@ def refuse_custom_rules(learner: Any) -> None:
             raise ValueError(f"{run.rule} is a custom rule, which the workers do not know; use a built-in rule")
 
 
-def _refuse_options(options: Mapping[str, Any]) -> None:
+def _refuse_options(options: Mapping[str, object]) -> None:
     defaults = signature(fit).parameters
     for name, value in options.items():
         if value != defaults[name].default:
             raise ValueError(f"{name}={value!r} is an option of new stream models; pass it to the model itself")
 
 
-def _refuse_reading(model: Any, reading: Mapping[str, Any]) -> None:
+def _refuse_reading(model: Mergeable, reading: Mapping[str, object]) -> None:
     """Raise for options of reading that do not exist."""
     try:
         learn_rows(type(model).from_state(*model.state()), None, **reading)
@@ -326,7 +354,7 @@ def _refuse_reading(model: Any, reading: Mapping[str, Any]) -> None:
         raise ValueError(f"reading: {error}") from None
 
 
-def _warn_of_refused(result: Fit[Any]) -> None:
+def _warn_of_refused(result: Fit[M]) -> None:
     if refused := result.refused:
         name, count = next(iter(refused)), sum(refused.values())
         first = next(counts.first_refused for counts in result.passes[0].shards if counts.refused)
@@ -341,14 +369,14 @@ def _warn_of_refused(result: Fit[Any]) -> None:
 class Plan(NamedTuple):
     """Settings that all tasks of a run share."""
 
-    kind: Any  # type of the model
+    kind: type[Mergeable]
     mix: str
     multiplicative: str
-    reading: Mapping[str, Any]
+    reading: Mapping[str, object]
     shards: Sequence[str]  # their names
     shortened: bool  # whether results travel between processes, as differences
 
-    def settings(self, model: Any, shards: Sequence[Shard]) -> dict[str, Any]:
+    def settings(self, model: Mergeable, shards: Sequence[Shard]) -> dict[str, object]:
         """Return what must not change between a checkpoint and its continuation, as plain data."""
         settings = model.state()[0] | {
             "shards": [shard.name for shard in shards],
@@ -357,7 +385,7 @@ class Plan(NamedTuple):
             "multiplicative": self.multiplicative,
             "reading": dict(self.reading),
         }
-        plain: dict[str, Any] = json.loads(json.dumps(settings, sort_keys=True))
+        plain: dict[str, object] = json.loads(json.dumps(settings, sort_keys=True))
         return plain
 
 
@@ -380,13 +408,17 @@ class ShardResult:
         """Return the result of a shard that failed."""
         return cls(place, place + 1, None, failed={place: reason})
 
+    @property
+    def model_state(self) -> State:
+        """The state of the model that ends a pass, which is never a difference."""
+        assert isinstance(self.state, tuple)
+        return self.state
+
     def whole_state(self, start: ShardResult) -> State:
         """Return the model's state, given the model that the pass started from."""
         if isinstance(self.state, StateDifference):
-            assert isinstance(start.state, tuple)
-            return self.state.applied(start.state)
-        assert self.state is not None
-        return self.state
+            return self.state.applied(start.model_state)
+        return self.model_state
 
     @property
     def weight(self) -> tuple[int, int, int, int]:
@@ -404,7 +436,7 @@ class ShardResult:
         return ShardResult(self.first, self.stop, None, self.counts, self.failed)
 
 
-def learn_shard(start: ShardResult, plan: Plan, place: int, source: Any) -> ShardResult:
+def learn_shard(start: ShardResult, plan: Plan, place: int, source: ShardSource) -> ShardResult:
     """Learn from one shard, beginning with the model of ``start``."""
     state = start.whole_state(start)
     model = open_state(plan.kind, state)
@@ -444,6 +476,9 @@ def mix_shards(start: ShardResult, plan: Plan, parts: list[ShardResult], last: b
 # -- the driver --------------------------------------------------------------------------------------------------------
 
 
+Task: TypeAlias = "Future | ShardResult"  # on the workers; in this process its result
+
+
 class Job:
     """One run of `fit`."""
 
@@ -456,18 +491,18 @@ class Job:
         watch: Callable[[Progress], None] | None,
     ) -> None:
         self.shards, self.plan, self.workers, self.folder, self.watch = shards, plan, workers, folder, watch
-        self.leaves: dict[int, Any] = {}  # tasks on workers that learn from shards, in this pass
-        self.saved: dict[tuple[int, int], Any] = {}  # results of this pass that a checkpoint holds
+        self.leaves: dict[int, Task] = {}  # tasks on workers that learn from shards, in this pass
+        self.saved: dict[tuple[int, int], Task] = {}  # results of this pass that a checkpoint holds
         self.number = self.done = 0  # pass, and shards done in it
 
-    def run(self, model: Any, passes: int) -> Fit[Any]:
+    def run(self, model: M, passes: int) -> Fit[M]:
         """Make the passes that the checkpoint does not contain."""
         names = [shard.name for shard in self.shards]
         self.workers.refuse_other_versions()
         self._refuse_missing_files()
         self.sources = self.workers.hold([shard.source for shard in self.shards], passes > 1)
         state: State = model.state()
-        result: Fit[Any] = Fit(model, names)
+        result = Fit(model, names)
         if latest := [] if self.folder is None else [*self.folder.saved(LATEST)]:
             ((description, state),) = latest
             for counts, seconds in description["passes"]:
@@ -484,9 +519,9 @@ class Job:
             start, before = top, start  # the one before is held until the next is there, to repeat lost tasks from
             if self.folder is not None:
                 made = [[[asdict(counts) for counts in one.shards], one.seconds] for one in result.passes]
-                self.folder.save(self.workers.result(start).state, 0, len(names), passes=made)
+                self.folder.save(self.workers.result(start).model_state, 0, len(names), passes=made)
         del before
-        result.model = self.plan.kind.from_state(*self.workers.result(start).state)
+        result.model = cast("M", self.plan.kind.from_state(*self.workers.result(start).model_state))
         return result
 
     def _refuse_missing_files(self) -> None:
@@ -501,11 +536,11 @@ class Job:
         if failed:
             raise ShardError(f"{len(failed)} of {len(self.shards)} shards cannot be read: {_list(failed)}", failed)
 
-    def _held(self, result: ShardResult) -> Any:
+    def _held(self, result: ShardResult) -> Task:
         """Return a task that holds a result."""
         return self.workers.hold([result], often=True)[0]
 
-    def _one_pass(self, start: Any) -> tuple[Any, ShardResult]:
+    def _one_pass(self, start: Task) -> tuple[Task, ShardResult]:
         """Learn from every shard and merge; returns the task that holds the model, and its report."""
         self.leaves, self.saved, size = {}, {}, len(self.shards)
         for description, state in () if self.folder is None else self.folder.saved(PARTS):
@@ -538,7 +573,7 @@ class Job:
         if self.watch is not None:
             self.watch(Progress(self.number, self.done, len(self.shards)))
 
-    def _tree(self, start: Any, places: range) -> Any:
+    def _tree(self, start: Task, places: range) -> Task:
         """Return the task that holds the result of these shards: the tree depends on their number alone."""
         saved = self.saved.get((places.start, places.stop))
         if saved is not None:
@@ -552,7 +587,7 @@ class Job:
         name = f"mix-pass{self.number + 1}-{places[0]}to{places[-1]}"
         return self.workers.submit(mix_shards, start, self.plan, parts, len(places) == len(self.shards), name=name)
 
-    def _leaf(self, start: Any, place: int) -> Any:
+    def _leaf(self, start: Task, place: int) -> Task:
         if place in self.leaves:
             return self.leaves[place]
         try:
@@ -568,7 +603,7 @@ class Job:
             self._advance()
         return task
 
-    def _repeat_failed(self, start: Any) -> None:
+    def _repeat_failed(self, start: Task) -> None:
         """Learn again, one by one, from shards whose workers died, to find the one that kills."""
         assert isinstance(self.workers, DaskWorkers)
         failed = [(place, leaf) for place, leaf in self.leaves.items() if self.workers.failure_of(leaf)]
@@ -577,7 +612,7 @@ class Job:
             if reason := self.workers.failure_of(leaf):
                 self.leaves[place] = ShardResult.failure(place, reason)
 
-    def _fail(self, start: Any, top: Any, report: ShardResult) -> None:
+    def _fail(self, start: Task, top: Task, report: ShardResult) -> None:
         saved = ""
         if self.folder is not None:
             base = self.workers.result(start)
@@ -591,7 +626,7 @@ class Job:
         count = f"{len(named)} of {len(self.shards)} shards failed in pass {self.number + 1}"
         raise ShardError(f"{count}: {_list(named)}{saved}", named)
 
-    def _refuse_nothing(self, result: Fit[Any]) -> None:
+    def _refuse_nothing(self, result: Fit[M]) -> None:
         """Raise if a model that needs labels got none."""
         last, names = result.passes[-1], ", ".join(result.shards[:3]) + (", ..." if len(result.shards) > 3 else "")
         if last.trials or self.plan.kind is not StreamModel:

@@ -13,18 +13,35 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
-from linmax.cluster.collections import as_read, is_collection, is_joint, partitions
+from linmax.cluster.collections import Collection, as_read, is_collection, is_joint, partitions
 from linmax.io.formats import make_format
 from linmax.io.options import ReadOptions
 from linmax.io.reader import open_source
 from linmax.io.schema import is_number
 from linmax.io.tables import TableFormat, is_table
 from linmax.models.shard import labels_of_rows
+from linmax.util.aliases import Label, Source
 
-__all__ = ["Shard", "ShardError", "TableFile", "labels_of_shard", "missing_files", "opened", "reason_of", "shards_of"]
+if TYPE_CHECKING:
+    import pyarrow
+    from dask.delayed import Delayed
+    from fsspec import AbstractFileSystem
+
+__all__ = [
+    "Shard",
+    "ShardError",
+    "ShardSource",
+    "Shards",
+    "TableFile",
+    "labels_of_shard",
+    "missing_files",
+    "opened",
+    "reason_of",
+    "shards_of",
+]
 
 HIDDEN = (".", "_")
 FILE = "file://"
@@ -67,12 +84,16 @@ class TableFile:
     columns: tuple[tuple[str, str | float | None], ...]
 
 
+ShardSource: TypeAlias = "str | TableFile | Source | tuple[Source, ...] | Delayed"
+Shards: TypeAlias = "Source | Collection | tuple[Collection, ...] | Iterable[ShardSource]"
+
+
 @dataclass(frozen=True)
 class Shard:
     """Part of the data with its name: a file that the workers can read, or the rows themselves."""
 
     name: str
-    source: Any
+    source: ShardSource
 
     @property
     def path(self) -> str | None:
@@ -82,7 +103,7 @@ class Shard:
         return self.source if isinstance(self.source, str) else None
 
     @property
-    def fingerprint(self) -> list[Any] | None:
+    def fingerprint(self) -> list[object] | None:
         """Size and time of the last change of a file, if this process can see it."""
         if self.path is None:
             return None
@@ -94,7 +115,7 @@ class Shard:
         return [info.get("size"), *[str(info[name]) for name in CHANGE_TIMES if name in info][:1]]
 
 
-def shards_of(given: Any) -> list[Shard]:
+def shards_of(given: Shards) -> list[Shard]:
     """Return shards for paths, patterns, folders, frames, pairs (X, y), lists of lines, and Dask collections.
 
     Examples
@@ -125,12 +146,12 @@ def _is_remote(path: str) -> bool:
     return "://" in path
 
 
-def _file_system(path: str) -> tuple[Any, str]:
+def _file_system(path: str) -> tuple[AbstractFileSystem, str]:
     """Return the file system of an address, and the path in it."""
     try:
         from fsspec.core import url_to_fs
 
-        found: tuple[Any, str] = url_to_fs(path)
+        found: tuple[AbstractFileSystem, str] = url_to_fs(path)
     except (ImportError, ValueError) as error:
         raise ValueError(
             f"{path} needs the package fsspec and the one for its file system; try "
@@ -162,7 +183,7 @@ def _list_files(path: str) -> tuple[int | None, list[str]]:
     return depth, found if os.path.isabs(path) else [os.path.relpath(file) for file in found]
 
 
-def _walk(system: Any, folder: str) -> list[str]:
+def _walk(system: AbstractFileSystem, folder: str) -> list[str]:
     files = [(file, file[len(folder) :].strip("/").split("/")) for file in sorted(system.find(folder))]
     return [file for file, steps in files if not any(step.startswith(HIDDEN) for step in steps)]
 
@@ -235,7 +256,7 @@ def missing_files(paths: Sequence[str]) -> dict[int, str]:
 class RemoteFile(io.BufferedReader):
     """File of fsspec with its name, by whose ending the format is recognized."""
 
-    def __init__(self, file: Any, name: str) -> None:
+    def __init__(self, file: io.RawIOBase, name: str) -> None:
         super().__init__(file)
         self._name = name
 
@@ -244,7 +265,7 @@ class RemoteFile(io.BufferedReader):
         return self._name
 
 
-def labels_of_shard(source: Any, **reading: Any) -> list[Any]:
+def labels_of_shard(source: ShardSource, **reading: Any) -> list[Label]:
     """Return the distinct labels of a shard of votes; none if it cannot be read, which `fit` reports by name."""
     with suppress(Exception), opened(source) as rows:
         return labels_of_rows(rows, **reading)
@@ -252,7 +273,7 @@ def labels_of_shard(source: Any, **reading: Any) -> list[Any]:
 
 
 @contextmanager
-def opened(source: Any) -> Iterator[Any]:
+def opened(source: ShardSource) -> Iterator[Source | tuple[Source, ...]]:
     """Open the source of a shard for `linmax.stream`."""
     if isinstance(source, TableFile):
         with opened(source.path) as file:
@@ -265,7 +286,7 @@ def opened(source: Any) -> Iterator[Any]:
         yield as_read(source)
 
 
-def _tables(file: Any, part: TableFile) -> Iterator[Any]:
+def _tables(file: Source, part: TableFile) -> Iterator[pyarrow.Table]:
     """Yield the tables of a file with the columns of its folders."""
     import pyarrow
 

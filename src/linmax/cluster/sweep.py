@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
@@ -19,6 +19,11 @@ from linmax.models.run import run
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of
 from linmax.models.trace import Trace
+from linmax.techniques.technique import LearnerLike
+from linmax.util.aliases import Labels, Source
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["Swept", "sweep"]
 
@@ -49,7 +54,7 @@ class Swept:
     (40, True)
     """
 
-    learner: Any
+    learner: LearnerLike
     model: StreamModel
     wrong: np.ndarray
 
@@ -63,13 +68,13 @@ class Swept:
 
 
 def sweep(
-    learners: Sequence[Any],
-    data: Any,
+    learners: Sequence[LearnerLike],
+    data: tuple[Instances, Labels] | Source,
     *,
-    client: Any = None,
+    client: Client | None = None,
     scale: str = "auto",
-    reading: dict[str, Any] | None = None,
-) -> list[Any]:
+    reading: dict[str, object] | None = None,
+) -> list[Trace] | list[Swept]:
     """Run each learner over the same stream, independently of the others.
 
     Parameters
@@ -111,16 +116,14 @@ def sweep(
     in_memory = isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Instances)
     call = delayed(run_one) if in_memory else delayed(partial(read_one, scale, dict(reading or {})))
     with nullcontext() if client is None else parallel_config("dask", n_jobs=-1, client=client):
-        found: list[Any] = Parallel()(
-            [call(learner if client is None else str(learner), data) for learner in described]
-        )
+        found = Parallel()([call(learner if client is None else str(learner), data) for learner in described])
     for learner, one in zip(described, found, strict=True):
         if isinstance(one, str):
             raise ValueError(f"{learner}: {one}")
-    return [replace(trace, seen=data) for trace in found] if in_memory else found
+    return [replace(trace, seen=data) for trace in found] if in_memory else list(found)
 
 
-def run_one(learner: Any, data: tuple[Instances, Any]) -> Trace | str:
+def run_one(learner: LearnerLike, data: tuple[Instances, Labels]) -> Trace | str:
     """Run one learner over instances, which stay here; returns a message if they are refused."""
     try:
         return replace(run(learner, *data), seen=None)
@@ -128,7 +131,7 @@ def run_one(learner: Any, data: tuple[Instances, Any]) -> Trace | str:
         return str(error)
 
 
-def read_one(scale: str, reading: dict[str, Any], learner: Any, source: Any) -> Swept | str:
+def read_one(scale: str, reading: dict[str, Any], learner: LearnerLike, source: Source) -> Swept | str:
     """Run one learner over the rows that it reads itself; returns a message if they are refused."""
     try:
         model, wrong = StreamModel(learner, scale=scale), [np.zeros(0, bool)]
