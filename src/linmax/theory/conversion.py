@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -82,12 +82,15 @@ class Guaranteed:
         )
 
 
-class TaughtLearner(Protocol):
-    """Learner that a conversion can use."""
+class OnlineLearner(Protocol):
+    """Learner that a conversion can use: of instances of any kind."""
 
-    def predict(self, x: Any) -> Any: ...
+    def predict(self, x: Any) -> Label: ...
 
-    def learn(self, x: Any, label: Any) -> Any: ...
+    def learn(self, x: Any, label: Any) -> object: ...
+
+
+Example: TypeAlias = tuple[object, Label]  # an instance as the learner takes it, and its label
 
 
 class OneByOne:
@@ -123,68 +126,66 @@ class OneByOne:
         self.learner, self.classes, self.kind = as_learner(learner), list(classes), kind
         self._model: Model | None = None
 
-    def _instances(self, x: Any) -> Instances:
+    def _given(self, x: Attributes) -> tuple[Model, Instances]:
+        """Return the model, made for the first instance, and the instance."""
         block: dict[str, Any] = {self.kind: [x] if isinstance(x, dict) or self.kind == "votes" else np.asarray(x)[None]}
         instances = instances_of(**block, classes=self.classes)
         if self._model is None:
             self._model = Model(self.learner, instances.layout, self.classes)
-        return instances
+        return self._model, instances
 
     def predict(self, x: Attributes) -> Label:
         """Predict the class of one instance."""
-        instances = self._instances(x)
-        assert self._model is not None
-        return self._model.predict(instances)[0].item()
+        model, instances = self._given(x)
+        return model.predict(instances)[0].item()
 
     def learn(self, x: Attributes, label: Label) -> Label:
         """Predict, then learn from the label; return the prediction."""
-        instances = self._instances(x)
-        assert self._model is not None
-        return self._model.run(instances, [label]).predictions[0].item()
+        model, instances = self._given(x)
+        return model.run(instances, [label]).predictions[0].item()
 
 
-def _right(prediction: Any, label: Any) -> bool:
+def _is_right(prediction: Label, label: Label) -> bool:
     value = np.asarray(prediction)
     return bool(value.item() == label) if value.size == 1 else bool(prediction == label)
 
 
-@dataclass
-class _Kept:
-    """A hypothesis, how many examples came before it, and how many it got right before its first mistake."""
+class Played(NamedTuple):
+    """Run of a learner: copies of hypotheses by the number of trials before them, the trials it got wrong, and all."""
 
-    hypothesis: Any
-    since: int
-    run: int = 0
-
-
-def _play(learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], most: int | None = None) -> list[_Kept]:
-    """Run the learner conservatively and keep every hypothesis; ``most`` is the promised mistake bound."""
-    kept = [_Kept(copy.deepcopy(learner), 0)]
-    for t, (x, label) in enumerate(examples):
-        if _right(learner.predict(x), label):
-            kept[-1].run += 1
-            continue
-        _keep_promise(len(kept), most)
-        learner.learn(x, label)
-        kept.append(_Kept(copy.deepcopy(learner), t + 1))
-    return kept
+    hypotheses: dict[int, OnlineLearner]
+    wrong: list[int]
+    trials: int
 
 
-def _play_all(
-    learner: TaughtLearner, examples: Iterable[tuple[Any, Any]], moments: set[int], most: int | None = None
-) -> tuple[dict[int, Any], int, int]:
-    """Show the learner every trial; return its hypotheses before some of them, and how many trials and mistakes."""
-    kept: dict[int, Any] = {}
-    trials = wrong = 0
+def play(
+    learner: OnlineLearner, examples: Iterable[Example], moments: Container[int] | None, most: int | None = None
+) -> Played:
+    """Run a learner, and keep its hypotheses at some moments.
+
+    Parameters
+    ----------
+    moments
+        Numbers of trials. None shows the learner its mistakes only, and keeps every hypothesis.
+    most
+        The promised mistake bound.
+    """
+    hypotheses: dict[int, OnlineLearner] = {}
+    wrong: list[int] = []
+    trials, is_new = 0, True
     for x, label in examples:
-        if trials in moments:
-            kept[trials] = copy.deepcopy(learner)
-        if not _right(learner.predict(x), label):
-            wrong += 1
-            _keep_promise(wrong, most)
-        learner.learn(x, label)
+        if is_new if moments is None else trials in moments:
+            hypotheses[trials] = copy.deepcopy(learner)
+        is_new = not _is_right(learner.predict(x), label)
+        if is_new:
+            wrong.append(trials)
+            _keep_promise(len(wrong), most)
+        if is_new or moments is not None:
+            learner.learn(x, label)
         trials += 1
-    return kept, trials, wrong
+    if is_new and moments is None:
+        hypotheses[trials] = copy.deepcopy(learner)
+    return Played(hypotheses, wrong, trials)
 
 
 def _keep_promise(made: int, most: int | None) -> None:
@@ -192,9 +193,16 @@ def _keep_promise(made: int, most: int | None) -> None:
         raise ValueError(f"mistakes must bound the learner, got {most}, but it made {made}; raise it or pass None")
 
 
+def _stored(examples: Iterable[Example], reason: str) -> list[Example]:
+    stored = list(examples)
+    if not stored:
+        raise ValueError(f"examples must not be empty; {reason}")
+    return stored
+
+
 def first_survivor(
-    learner: TaughtLearner,
-    examples: Iterable[tuple[Attributes, Label]],
+    learner: OnlineLearner,
+    examples: Iterable[Example],
     *,
     error: float,
     failure: float = 0.05,
@@ -242,7 +250,7 @@ def first_survivor(
     run = wrong = used = 0
     for x, label in examples:
         used += 1
-        if _right(learner.predict(x), label):
+        if _is_right(learner.predict(x), label):
             run += 1
             if run >= _needed(wrong, error, failure, mistakes):
                 basis = f"{run} right in a row"
@@ -265,8 +273,8 @@ def _needed(wrong: int, error: float, failure: float, mistakes: int | None) -> i
 
 
 def longest_survivor(
-    learner: TaughtLearner,
-    examples: Iterable[tuple[Attributes, Label]],
+    learner: OnlineLearner,
+    examples: Iterable[Example],
     *,
     failure: float = 0.05,
     mistakes: int | None = None,
@@ -305,16 +313,17 @@ def longest_survivor(
     >>> found.hypothesis.answer, round(found.error, 4)
     (1, 0.0184)
     """
-    kept = _play(learner, examples, mistakes)
-    errors = [bounds.survival_error(one.run, failure, mistakes, i + 1) for i, one in enumerate(kept)]
+    played = play(learner, examples, None, mistakes)
+    runs = np.subtract([*played.wrong, played.trials], list(played.hypotheses)).tolist()
+    errors = [bounds.survival_error(run, failure, mistakes, i + 1) for i, run in enumerate(runs)]
     at = int(np.argmin(errors))
-    used, basis = kept[-1].since + kept[-1].run, f"{kept[at].run} right in a row"
-    return Guaranteed(kept[at].hypothesis, errors[at], float(failure), used, len(kept) - 1, basis)
+    hypothesis, basis = list(played.hypotheses.values())[at], f"{runs[at]} right in a row"
+    return Guaranteed(hypothesis, errors[at], float(failure), played.trials, len(played.wrong), basis)
 
 
 def two_phase(
-    learner: TaughtLearner,
-    examples: Iterable[tuple[Attributes, Label]],
+    learner: OnlineLearner,
+    examples: Iterable[Example],
     *,
     mistakes: int,
     error: float,
@@ -367,33 +376,29 @@ def two_phase(
     """
     only = boolean("mistakes_only", mistakes_only)
     learn, test = bounds.two_phase_examples(mistakes, error, failure, only)
+    draws = np.random.default_rng(whole("seed", seed, 0)).integers(learn, size=bounds.two_phase_draws(failure))
     stream = iter(examples)
-    if only:
-        kept = _play(learner, islice(stream, learn), mistakes)
-        used, wrong, hypotheses = kept[-1].since + kept[-1].run, len(kept) - 1, [one.hypothesis for one in kept]
-    else:
-        draws = np.random.default_rng(whole("seed", seed, 0)).integers(learn, size=bounds.two_phase_draws(failure))
-        found, used, wrong = _play_all(learner, islice(stream, learn), set(draws.tolist()), mistakes)
-        hypotheses = list(found.values())
+    played = play(learner, islice(stream, learn), None if only else set(draws.tolist()), mistakes)
     fresh = list(islice(stream, test))
-    used += len(fresh)
+    used = played.trials + len(fresh)
     if used < learn + test:
         raise ValueError(
             f"examples must be {learn} to learn and {test} to test, got {used}; give more, or a larger error"
         )
+    hypotheses = list(played.hypotheses.values())
     errors = [_errors(hypothesis, fresh) for hypothesis in hypotheses]
     at = int(np.argmin(errors))
     basis = f"{errors[at]} errors on {test} fresh examples, the fewest of {len(errors)} hypotheses"
-    return Guaranteed(hypotheses[at], float(error), float(failure), used, wrong, basis)
+    return Guaranteed(hypotheses[at], float(error), float(failure), used, len(played.wrong), basis)
 
 
-def _errors(hypothesis: Any, examples: list[tuple[Any, Any]]) -> int:
-    return sum(not _right(hypothesis.predict(x), label) for x, label in examples)
+def _errors(hypothesis: OnlineLearner, examples: list[Example]) -> int:
+    return sum(not _is_right(hypothesis.predict(x), label) for x, label in examples)
 
 
 def selected(
-    learner: TaughtLearner,
-    examples: Iterable[tuple[Attributes, Label]],
+    learner: OnlineLearner,
+    examples: Iterable[Example],
     *,
     failure: float = 0.05,
     mistakes_only: bool = False,
@@ -437,33 +442,24 @@ def selected(
     >>> found.hypothesis.answer, round(found.error, 3)
     (1, 0.092)
     """
-    stored = list(examples)
+    stored = _stored(examples, "a hypothesis is chosen by what comes after it")
     n = len(stored)
-    if n == 0:
-        raise ValueError("examples must not be empty; a hypothesis is chosen by what comes after it")
-    if boolean("mistakes_only", mistakes_only):
-        kept = _play(learner, stored)
-        candidates, mistakes = {one.since: one.hypothesis for one in kept}, len(kept) - 1
-    else:
-        spaced = {place * n // CANDIDATES for place in range(CANDIDATES)}
-        candidates, _, mistakes = _play_all(learner, stored, spaced)
-    best: tuple[float, int] | None = None
-    for since, hypothesis in candidates.items():
-        penalty = bounds.selection_penalty(n, n - since, failure) if since < n else math.inf
-        if best is not None and penalty >= best[0]:
+    spaced = {place * n // CANDIDATES for place in range(CANDIDATES)}
+    played = play(learner, stored, None if boolean("mistakes_only", mistakes_only) else spaced)
+    best: tuple[float, int] = math.inf, 0
+    for since, hypothesis in played.hypotheses.items():
+        penalty = bounds.selection_penalty(n, n - since, failure)
+        if penalty >= best[0]:
             break  # later hypotheses have larger penalties still
-        risk = _errors(hypothesis, stored[since:]) / (n - since) + penalty
-        if best is None or risk < best[0]:
-            best = risk, since
-    assert best is not None  # the first hypothesis is tested on all n
+        best = min(best, (_errors(hypothesis, stored[since:]) / (n - since) + penalty, since))
     risk, since = best
     basis = f"tested on the {n - since} examples after it"
-    return Guaranteed(candidates[since], min(1.0, risk), float(failure), n, mistakes, basis)
+    return Guaranteed(played.hypotheses[since], min(1.0, risk), float(failure), n, len(played.wrong), basis)
 
 
 def drawn(
-    learner: TaughtLearner,
-    examples: Iterable[tuple[Attributes, Label]],
+    learner: OnlineLearner,
+    examples: Iterable[Example],
     *,
     failure: float = 0.05,
     seed: int = 0,
@@ -505,16 +501,11 @@ def drawn(
     (1, 0.0397)
     """
     failure = fraction("failure", failure)
-    stored = list(examples)
+    stored = _stored(examples, "hypotheses are drawn by how often they were used")
     n = len(stored)
-    if n == 0:
-        raise ValueError("examples must not be empty; hypotheses are drawn by how often they were used")
     moment = int(np.random.default_rng(whole("seed", seed, 0)).integers(n))
-    if boolean("mistakes_only", mistakes_only):
-        kept = _play(learner, stored)
-        hypothesis, mistakes = [one for one in kept if one.since <= moment][-1].hypothesis, len(kept) - 1
-    else:
-        found, _, mistakes = _play_all(learner, stored, {moment})
-        hypothesis = found[moment]
+    played = play(learner, stored, None if boolean("mistakes_only", mistakes_only) else {moment})
+    since = max(place for place in played.hypotheses if place <= moment)
+    mistakes, basis = len(played.wrong), "in the mean over the draw"
     error = bounds.average_risk(mistakes / n, n, failure)
-    return Guaranteed(hypothesis, error, float(failure), n, mistakes, "in the mean over the draw")
+    return Guaranteed(played.hypotheses[since], error, failure, n, mistakes, basis)
