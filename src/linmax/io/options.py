@@ -13,7 +13,7 @@ REMEMBERED = (
 )  # fmt: skip
 
 BLOCK = 2**20  # bytes read at a time: few enough to stay in the cache until they are parsed
-BATCH_ROWS = 4096  # of a batch
+BATCH_ROWS = 2**13  # of a batch
 
 
 @dataclass(frozen=True)
