@@ -6,20 +6,18 @@ cannot be read costs no other.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int64, types
+from numba import boolean, int64, types
 
-from linmax.io.bytes import GOOD, PADDING, Block, byte, next_stop, number, plain_number, powers, stops
+from linmax.io.bytes import PADDING, Block, byte, next_stop, stops
+from linmax.io.columns import Fields, Numbers
 from linmax.io.lexer import (
     CONTROL,
     FEW_FIELDS,
     MANY_FIELDS,
-    MINUS,
     NEWLINE,
     OPEN_QUOTE,
     REASONS,
@@ -28,10 +26,9 @@ from linmax.io.lexer import (
 )
 from linmax.io.options import Position, ReadOptions
 from linmax.io.records import COLUMN_OPTIONS, Columns, Records, StreamFormat
-from linmax.io.schema import NUMBER, TYPE_SAMPLE, is_number, named_columns, refuse_repeated
+from linmax.io.schema import TYPE_SAMPLE, is_number, named_columns, refuse_other_columns, refuse_repeated
 from linmax.io.sources import Source
-from linmax.io.tables import Column, TableLayout, number_of
-from linmax.io.vocabulary import Vocabulary
+from linmax.io.tables import TableLayout
 from linmax.jit.compiling import kernel
 
 __all__ = ["DELIMITERS", "Csv", "Tsv", "delimiter_of", "named_delimiter"]
@@ -194,82 +191,6 @@ def cut_rows(
     done[USED], done[CUT], done[REFUSED], done[LINES] = at, rows, refused, line
 
 
-@kernel(int64(Block, int64[::1], int64[::1], float64[:], int64[::1], float64[::1], int64[:, ::1]))
-def read_numbers(
-    block: np.ndarray,
-    begins: np.ndarray,
-    ends: np.ndarray,
-    values: np.ndarray,
-    words: np.ndarray,
-    tens: np.ndarray,
-    table: np.ndarray,
-) -> int:
-    """Read fields as numbers, nan where one is empty; count those that are words, whose places go to ``words``."""
-    many = 0
-    for i in range(begins.size):
-        at, end, status = begins[i], ends[i], GOOD
-        minus = byte(block, at) == MINUS
-        value = plain_number(block, at + minus, end - at - minus, tens)
-        if value >= 0.0:
-            values[i] = -value if minus else value
-            continue
-        value = np.nan
-        if at < end:
-            value, stop, status = number(block, at, tens, table)
-            if status != GOOD or stop != end:
-                words[many] = i
-                many += 1
-        values[i] = value
-    return many
-
-
-class Fields(Column):
-    """A column of fields between two places each in a block of bytes."""
-
-    def __init__(self, block: np.ndarray, begins: np.ndarray, ends: np.ndarray) -> None:
-        super().__init__("", None)
-        self.block, self.begins, self.ends = block, begins, ends
-
-    def sample(self, many: int = TYPE_SAMPLE) -> list[Any]:
-        """The first fields."""
-        spans = zip(self.begins[:many].tolist(), self.ends[:many].tolist(), strict=True)
-        return [self.block[begin:end].tobytes().decode("utf-8", "backslashreplace") for begin, end in spans]
-
-    @property
-    def beyond(self) -> bool:
-        """False: a field is read as it is written."""
-        return False
-
-    @cached_property
-    def coded(self) -> tuple[np.ndarray, list[Any]]:
-        """The place of each field among the different ones, and these."""
-        found = Vocabulary()
-        return found.numbers_of(self.block, self.begins, self.ends), found.texts()
-
-    def read_numbers(self, out: np.ndarray) -> np.ndarray:
-        """Write all fields as floats, nan for those missing; returns the rows of words."""
-        rows = np.empty(len(self.begins), np.int64)
-        rows = rows[: read_numbers(self.block, self.begins, self.ends, out, rows, *powers())]
-        if not len(rows):
-            return rows
-        codes, texts = self.of(rows).coded
-        found = [number_of(text) for text in texts]
-        out[rows] = np.array([math.nan if one is None else one for one in found])[codes]
-        return rows[np.array([one is None for one in found])[codes]]
-
-    def of(self, rows: np.ndarray) -> Fields:
-        """Some of the fields."""
-        return Fields(self.block, self.begins[rows], self.ends[rows])
-
-    def are(self, text: bytes) -> np.ndarray:
-        """Find the fields that are this text."""
-        found = self.ends - self.begins == len(text)
-        rows = np.flatnonzero(found)
-        spans = zip(self.begins[rows].tolist(), self.ends[rows].tolist(), strict=True)
-        found[rows] = [self.block[begin:end].tobytes() == text for begin, end in spans]
-        return found
-
-
 class CutRows(NamedTuple):
     """Rows cut out of some lines: their fields by column, `places`, those refused, and the bytes and lines used."""
 
@@ -319,7 +240,7 @@ class Csv(StreamFormat):
     def __init__(self, options: ReadOptions, kind: str = "csv") -> None:
         super().__init__(options, kind)
         self.first_row = 1 + options.header
-        self.layout = TableLayout(options, self.settled, self.notes, fields=True)
+        self.layout = TableLayout(options, self.settled, self.notes)
         self._headers: list[int] = []  # lines within the data
         self._must_decode = False  # where names do not show the bytes that are no text
 
@@ -333,8 +254,7 @@ class Csv(StreamFormat):
         separator = self.settled.get("separator") or self._separator(head)
         end, lines, header = self._header(name, head, separator)
         if "header" in self.settled and header != self.settled["header"]:
-            message = f"{', '.join(header[:5])} ..., not {', '.join(self.settled['header'][:5])} ..."
-            raise ValueError(f"{name} has other columns than the data before it: {message}")
+            refuse_other_columns(name, header, self.settled["header"])
         refuse_repeated(name, header)
         self.settled |= {"separator": separator, "names": header}
         return end, lines
@@ -390,7 +310,7 @@ class Csv(StreamFormat):
             found.offsets, found.after, found.end, found.done = offsets, after, end, source.done()
             yield found
         if none and not self.layout.kinds:
-            self.layout.settle(source.name, {name: Column(NUMBER, np.zeros(0)) for name in self.names})
+            self.layout.settle(source.name, {name: Numbers(np.zeros(0)) for name in self.names})
 
     @property
     def names(self) -> list[str]:
@@ -400,7 +320,7 @@ class Csv(StreamFormat):
 
     def _blocks_of(
         self, source: Source, start: Position | None
-    ) -> Iterator[tuple[dict[str, Column], np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]]:
+    ) -> Iterator[tuple[dict[str, Fields], np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]]:
         """Columns of text, or of numbers, for each block; the line of each row; and the places of `Records`."""
         blocks, is_last, header = self.blocks(source, start), False, [name.encode() for name in self.names]
         while blocks.more():

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from linmax.io import lexer
 from linmax.io.answers import LOG_FORMATS, Answer, AnswerTable, log_format, read_log
 from linmax.io.batch import Batch, Classes
 from linmax.io.formats import FORMATS, format_of, make_format
-from linmax.io.options import ReadOptions, Refusals
-from linmax.io.records import Columns, RecordReader
+from linmax.io.lexer import REASONS, with_value
+from linmax.io.numbering import Numbering
+from linmax.io.options import Position, ReadOptions, Refusals
+from linmax.io.records import Columns, Records, StreamFormat
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.checks import one_of
@@ -33,55 +38,138 @@ def open_source(
 
 
 class StreamReader:
-    """Reads files, pipes and open binary files into batches. ``kind`` is the format, by default that of the first."""
+    """Reads files, pipes, open binary files or tables into batches.
+
+    ``kind`` names the format of files, by default that of the first; ``format`` is the format of tables.
+    """
 
     def __init__(
         self,
-        paths: Sequence[Any],
+        sources: Iterable[Any],
         kind: str | None = None,
         options: ReadOptions | None = None,
         vocabulary: Vocabulary | None = None,
         classes: Classes | None = None,
+        format: StreamFormat | None = None,
     ) -> None:
-        self.paths, self.kind = list(paths), kind
+        self.kind, self._format = kind, format
+        self.sources = sources if format is not None else list(sources)
         self.options = ReadOptions() if options is None else options
         self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self.classes = Classes() if classes is None else classes
-        self._reader: RecordReader | None = None
+        self._numbering = Numbering(self.vocabulary, self.options.grows, self.options.ngrams)
+        self._file = 0
+        self._passed = 0  # rows of earlier tables
 
     @property
     def refusals(self) -> Refusals:
         """Lines that could not be read."""
-        return Refusals() if self._reader is None else self._reader.refusals
+        return Refusals() if self._format is None else self._format.refusals
 
     @property
     def notes(self) -> list[str]:
         """Findings about the input."""
-        return [] if self._reader is None else self._reader.notes
+        return [] if self._format is None else self._format.notes
 
     def remarks(self) -> list[str]:
         """Return remarks collected while reading."""
-        return [] if self._reader is None else self._reader.remarks()
+        return [] if self._format is None else self._format.remarks()
+
+    def _recognized(self, sources: list[Any], first: int) -> StreamFormat | None:
+        """Open the first file to be read and make its format; None if there is none."""
+        if first >= len(sources):
+            return None
+        source, self.kind = open_source(sources[first], self.kind, prefer=self.options.prefer)
+        sources[first] = source
+        try:
+            made = make_format(self.kind, self.options)
+            if made.of_bytes and self.options.position.offset > 0 and self.options.settled is None:
+                raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
+            made.refuse_options(source.name)
+        except BaseException:
+            source.close()
+            raise
+        return made
 
     def __iter__(self) -> Generator[Batch, None, None]:
-        """Batches of rows, until the input ends."""
-        first = self.options.position.file
-        if first < len(self.paths):
-            self.paths[first], self.kind = open_source(self.paths[first], self.kind, prefer=self.options.prefer)
-        if self.kind is None:
-            return
-        made = make_format(self.kind, self.options)
-        if made.of_bytes and self.options.position.offset > 0 and self.options.settled is None:
-            raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
-        self._reader = RecordReader(self.paths, made, self.vocabulary, self.classes)
-        if first < len(self.paths):
-            source = self.paths[first] = Source.of(self.paths[first])
+        """Batches of rows, until the input ends; the first rows decide what the columns are."""
+        start = self.options.position
+        if isinstance(self.sources, list) and self._format is None:
+            self._format = self._recognized(self.sources, start.file)
+        made = self._format
+        for file, given in enumerate(self.sources if made is not None else []):
+            assert made is not None
+            self._file = file
+            if file < start.file and made.of_bytes:
+                continue
+            if not made.of_files:
+                yield from self._batches(made, made.rows(given, None))
+                continue
+            source = Source.of(given)
+            resumes = made.of_bytes and file == start.file and start.offset > 0
             try:
-                made.refuse_options(source.name)
-            except ValueError:
+                yield from self._batches(made, made.rows(source, start if resumes else None))
+            finally:
                 source.close()
-                raise
-        yield from self._reader
+
+    def _batches(self, format: StreamFormat, pieces: Iterator[Records]) -> Iterator[Batch]:
+        for rows in pieces:
+            size = len(rows)
+            first = 0 if rows.offsets is not None else min(max(0, self.options.position.offset - self._passed), size)
+            step = -(-size // -(-size // self.options.rows)) if size else 1
+            for begin in range(first, size, step):
+                yield self._batch(format, rows, begin, min(size, begin + step))
+            self._passed += size
+
+    def _batch(self, format: StreamFormat, rows: Records, begin: int, end: int) -> Batch:
+        keep = np.arange(begin, end)
+        if (wild := rows.wild[begin:end]).any():
+            for row in keep[wild].tolist():
+                reason, given = rows.blame(row)
+                _refuse(format, rows, row, reason, with_value(reason, given))
+            keep = keep[~wild]
+        codes = self._codes(rows, keep)
+        sparse = self._numbering.sparse_rows(rows.items, keep)
+        indptr, repeated = sparse.indptr, sparse.repeated
+        if repeated.any():
+            for row in keep[repeated].tolist():
+                _refuse(format, rows, row, lexer.TWICE)
+            keep, codes = keep[~repeated], codes[~repeated]
+            indptr = np.concatenate([[0], indptr[1:][~repeated]])
+        part = slice(begin, end) if len(keep) == end - begin else keep
+        done = rows.done
+        if done is not None and isinstance(self.sources, list):
+            done = (self._file + done) / len(self.sources)
+        return Batch(
+            rows.dense[part], indptr, sparse.indices, sparse.values, codes, rows.weights[part],
+            rows.lines[part], None if rows.tags is None else [rows.tags[row] for row in keep.tolist()],
+            len(self.vocabulary), self.vocabulary, self.classes, rows.dense_names, self._place(rows, end),
+            sparse.unknown, done, format.settled_with_reading(),
+        )  # fmt: skip
+
+    def _place(self, rows: Records, end: int) -> Position:
+        """The position after some of the rows."""
+        if rows.offsets is None or rows.after is None or rows.end is None:
+            return Position(self.options.position.file, self._passed + end, self._passed + end + 1)
+        if end == len(rows):
+            return Position(self._file, *rows.end)
+        return Position(self._file, int(rows.offsets[end - 1]), int(rows.after[end - 1]))
+
+    def _codes(self, rows: Records, keep: np.ndarray) -> np.ndarray:
+        """The class of each row, -1 where there is none; new ones in the order of the rows."""
+        codes = rows.codes[keep]
+        table = np.full(len(rows.texts) + 1, -1, np.int32)
+        first = np.full(len(table), -1)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]  # of two rows with a label the one before is written last
+        for code in np.argsort(first)[np.count_nonzero(first < 0) :].tolist():
+            if code < len(rows.texts) and rows.texts[code]:
+                table[code] = self.classes.number(rows.texts[code])
+                self.vocabulary.fit_classes(len(self.classes))
+        return table[codes]
+
+
+def _refuse(format: StreamFormat, rows: Records, row: int, reason: int, message: str | None = None) -> None:
+    format.refuse(rows.name, int(rows.lines[row]), REASONS[reason], message, rows.unit)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linmax.io import lexer
-from linmax.io.batch import Batch, Classes
 from linmax.io.bytes import PADDING
 from linmax.io.lexer import (
     HEAD,
@@ -20,14 +19,12 @@ from linmax.io.lexer import (
     SPAN,
     START,
     WHOLE_TEXT,
-    with_value,
 )
-from linmax.io.numbering import ItemRows, Numbering
+from linmax.io.numbering import ItemRows
 from linmax.io.options import Position, ReadOptions, Refusals
 from linmax.io.sources import LineBlocks, Source
-from linmax.io.vocabulary import Vocabulary
 
-__all__ = ["Columns", "Items", "RecordReader", "Records", "Row", "RowFormat", "StreamFormat"]
+__all__ = ["Columns", "Items", "Records", "Row", "RowFormat", "StreamFormat"]
 
 
 class Items:
@@ -352,101 +349,3 @@ class RowFormat(StreamFormat):
             np.zeros((len(codes), 0)), items.by_row(len(codes)), np.array(weights, float),
             tags=tags if any(tags) else None, offsets=np.array(offsets, np.int64), after=lines_of + 1,
         )  # fmt: skip
-
-
-class RecordReader:
-    """Reads rows that a format lays out, of files or of tables, into batches."""
-
-    def __init__(
-        self,
-        sources: Iterable[Any],
-        format: StreamFormat,
-        vocabulary: Vocabulary | None = None,
-        classes: Classes | None = None,
-    ) -> None:
-        self.sources, self.format, self.options = sources, format, format.options
-        self.vocabulary = Vocabulary() if vocabulary is None else vocabulary
-        self.classes = Classes() if classes is None else classes
-        self.refusals, self.notes, self.kind = format.refusals, format.notes, format.kind
-        self.start = self.options.position
-        self._file = 0
-        self._numbering = Numbering(self.vocabulary, self.options.grows, self.options.ngrams)
-        self._passed = 0  # rows of earlier tables
-
-    def remarks(self) -> list[str]:
-        """Return remarks collected while reading."""
-        return self.format.remarks()
-
-    def __iter__(self) -> Generator[Batch, None, None]:
-        """Batches of rows; the first rows decide what the columns are."""
-        for file, given in enumerate(self.sources):
-            self._file = file
-            if self._file < self.start.file and self.format.of_bytes:
-                continue
-            if not self.format.of_files:
-                yield from self._batches(self.format.rows(given, None))
-                continue
-            source = Source.of(given)
-            resumes = self.format.of_bytes and self._file == self.start.file and self.start.offset > 0
-            try:
-                yield from self._batches(self.format.rows(source, self.start if resumes else None))
-            finally:
-                source.close()
-
-    def _batches(self, pieces: Iterator[Records]) -> Iterator[Batch]:
-        for rows in pieces:
-            size = len(rows)
-            first = 0 if rows.offsets is not None else min(max(0, self.start.offset - self._passed), size)
-            step = -(-size // -(-size // self.options.rows)) if size else 1
-            for begin in range(first, size, step):
-                yield self._batch(rows, begin, min(size, begin + step))
-            self._passed += size
-
-    def _batch(self, rows: Records, begin: int, end: int) -> Batch:
-        keep = np.arange(begin, end)
-        if (wild := rows.wild[begin:end]).any():
-            for row in keep[wild].tolist():
-                reason, given = rows.blame(row)
-                self._refuse(rows, row, reason, with_value(reason, given))
-            keep = keep[~wild]
-        codes = self._codes(rows, keep)
-        sparse = self._numbering.sparse_rows(rows.items, keep)
-        indptr, repeated = sparse.indptr, sparse.repeated
-        if repeated.any():
-            for row in keep[repeated].tolist():
-                self._refuse(rows, row, lexer.TWICE)
-            keep, codes = keep[~repeated], codes[~repeated]
-            indptr = np.concatenate([[0], indptr[1:][~repeated]])
-        part = slice(begin, end) if len(keep) == end - begin else keep
-        done = rows.done
-        if done is not None and isinstance(self.sources, list):
-            done = (self._file + done) / len(self.sources)
-        return Batch(
-            rows.dense[part], indptr, sparse.indices, sparse.values, codes, rows.weights[part],
-            rows.lines[part], None if rows.tags is None else [rows.tags[row] for row in keep.tolist()],
-            len(self.vocabulary), self.vocabulary, self.classes, rows.dense_names, self._place(rows, end),
-            sparse.unknown, done, self.format.settled_with_reading(),
-        )  # fmt: skip
-
-    def _refuse(self, rows: Records, row: int, reason: int, message: str | None = None) -> None:
-        self.format.refuse(rows.name, int(rows.lines[row]), REASONS[reason], message, rows.unit)
-
-    def _place(self, rows: Records, end: int) -> Position:
-        """The position after some of the rows."""
-        if rows.offsets is None or rows.after is None or rows.end is None:
-            return Position(self.start.file, self._passed + end, self._passed + end + 1)
-        if end == len(rows):
-            return Position(self._file, *rows.end)
-        return Position(self._file, int(rows.offsets[end - 1]), int(rows.after[end - 1]))
-
-    def _codes(self, rows: Records, keep: np.ndarray) -> np.ndarray:
-        """The class of each row, -1 where there is none; new ones in the order of the rows."""
-        codes = rows.codes[keep]
-        table = np.full(len(rows.texts) + 1, -1, np.int32)
-        first = np.full(len(table), -1)
-        first[codes[::-1]] = np.arange(len(codes))[::-1]  # of two rows with a label the one before is written last
-        for code in np.argsort(first)[np.count_nonzero(first < 0) :].tolist():
-            if code < len(rows.texts) and rows.texts[code]:
-                table[code] = self.classes.number(rows.texts[code])
-                self.vocabulary.fit_classes(len(self.classes))
-        return table[codes]

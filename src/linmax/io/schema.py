@@ -24,6 +24,7 @@ __all__ = [
     "label_of",
     "named_columns",
     "plain_name",
+    "refuse_other_columns",
     "refuse_repeated",
     "schema_of",
 ]
@@ -262,3 +263,9 @@ def refuse_repeated(name: str, header: Sequence[str]) -> None:
     repeated = next((column for place, column in enumerate(header) if last[column] != place), None)
     if repeated is not None:
         raise ValueError(f"{name} has two columns {repeated!r}; rename one")
+
+
+def refuse_other_columns(name: str, found: Sequence[str], header: Sequence[str]) -> None:
+    """Raise because a table has other columns than those before it."""
+    shown, wanted = (", ".join(columns[:5]) for columns in (found, header))
+    raise ValueError(f"{name} has other columns than the data before it: {shown} ..., not {wanted} ...")

@@ -18,7 +18,6 @@ from linmax.io.formats import FORMATS, register_format
 from linmax.io.options import BATCH_ROWS, Position, ReadOptions, Refusals
 from linmax.io.pairs import PAIRED_BATCH_ROWS, Pairing
 from linmax.io.reader import StreamReader
-from linmax.io.records import RecordReader
 from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.tables import Frames, is_table
 from linmax.io.vocabulary import Vocabulary
@@ -49,7 +48,7 @@ class Stream:
     ([2], {})
     """
 
-    def __init__(self, reader: StreamReader | RecordReader, prefetch: bool, pairing: Pairing | None = None) -> None:
+    def __init__(self, reader: StreamReader, prefetch: bool, pairing: Pairing | None = None) -> None:
         self._reader, self._prefetch, self._pairing = reader, prefetch, pairing
 
     def __iter__(self) -> Iterator[Batch]:
@@ -197,7 +196,7 @@ def stream(
     )
     tables, paths = _sorted_out(source)
     if tables is not None:
-        return Stream(RecordReader(tables, Frames(options), vocabulary, classes), prefetch, pairing)
+        return Stream(StreamReader(tables, None, options, vocabulary, classes, Frames(options)), prefetch, pairing)
     for path in paths:
         refuse_unreadable(path)
     return Stream(StreamReader(paths, format, options, vocabulary, classes), prefetch, pairing)
