@@ -36,7 +36,7 @@ def learned(lines, model=None, learner="auto(dense)"):
 
 
 def group(model, name):
-    top = model.engine.top
+    top = model._current_model.engine.top
     return top.pools["attributes"].groups[name]
 
 

@@ -69,7 +69,7 @@ def errors(model, lines, kind):
 
 
 def pool_of(model):
-    top = model.engine.top
+    top = model._current_model.engine.top
     return top.pools["attributes"]
 
 
@@ -329,5 +329,5 @@ def test_a_column_of_words_that_only_one_has_met(order):
     both = stream_of("both", seed=4)
     models = [read(stream_of("numbers"), "numbers"), read(both, "both")]
     merged = merge([models[place] for place in order])
-    assert merged.schema["word"] == models[1].schema["word"]
+    assert merged._schema["word"] == models[1]._schema["word"]
     assert errors(merged, both, "both") <= errors(models[1], both, "both") + 0.05

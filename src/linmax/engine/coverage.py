@@ -5,7 +5,7 @@ most the quantile 1 - a of the labels' gaps in the last trials. After each trial
 
     a <- a + step (miss rate asked for - 1 if the label was not in the set, else 0),
 
-so that sets widen after misses: over any sequence of trials, whoever chose it, the miss rate comes to that asked for
+so that sets widen after misses: over any sequence of trials, even an adversary's, the miss rate comes to that asked for
 (Gibbs and Candes 2021, Adaptive conformal inference under distribution shift;
 `linmax.theory.bounds.adaptive_coverage`). Several coverages are followed side by side.
 """

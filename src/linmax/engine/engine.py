@@ -217,13 +217,13 @@ class Engine:
         trials, size = self.known_in(trials, True), trials.size
         labels, scored = trials.labels, min(trials.size, scored)
         if size == 1 and not self.runs and not margins and (labels[0] != NO_LABEL or self.top.takes_gaps):
-            told = int(labels[0] != NO_LABEL)
+            labeled = int(labels[0] != NO_LABEL)
             one = self.top.play_one(self, trials)
             if one is not None:
                 self._know(trials)
-                self.state.counts[0, TRIALS] += told
-                self.state.counts[0, UPDATES] += told
-                return Outcome(one[0], np.array([told], np.uint8), None, one[1] if scored else None, trials.known)
+                self.state.counts[0, TRIALS] += labeled
+                self.state.counts[0, UPDATES] += labeled
+                return Outcome(one[0], np.array([labeled], np.uint8), None, one[1] if scored else None, trials.known)
         outcome = Outcome(
             np.zeros(size, np.int32),
             np.zeros(size, np.uint8),
@@ -304,8 +304,8 @@ class Engine:
             who.overflowed()
         played = self.top.play(self, chunk)
         if not self.runs:
-            told = chunk.seen != NO_LABEL
-            self.state.counts[0, [TRIALS, UPDATES]] += int(told.sum()), int((played.changed * told).sum())
+            labeled = chunk.seen != NO_LABEL
+            self.state.counts[0, [TRIALS, UPDATES]] += int(labeled.sum()), int((played.changed * labeled).sum())
         place = slice(origin, origin + size - offset)
         outcome.predictions[place] = played.predictions
         changed: np.ndarray = played.changed

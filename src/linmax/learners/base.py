@@ -70,13 +70,13 @@ class Mixture(NamedTuple):
     base: Placement | None
     k: int  # classes of all together
     known: int  # of them, those that may be predicted
-    anew: bool = False  # whether parts may have started from scratch since the base, and learned its trials once more
+    restarted: bool = False  # whether parts may have started from scratch since the base
     last: bool = False  # whether these are all that continued from the base, so that the mixture ends a pass
 
     @property
     def start(self) -> Placement | None:
         """The state that all parts continued from and still hold what it had learned, if there is one."""
-        return None if self.anew else self.base
+        return None if self.restarted else self.base
 
     def of(self, take: Callable[[Any], Any]) -> Mixture:
         """Return the mixture of a part of each state; a state without it (None) has no counts and no share."""

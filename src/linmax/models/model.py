@@ -140,7 +140,7 @@ class Model(Confidence):
         """Labels learned from: those of all trials, or of a learner that does not see all those that it saw."""
         top = self.engine.top
         if isinstance(top, Exploring):
-            return top.told
+            return top.labels_seen
         return top.asked_for if isinstance(top, Selecting) else self.trials
 
     @property

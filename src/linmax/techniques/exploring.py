@@ -65,8 +65,8 @@ class Exploring(Host):
         return {"marks": self.marks}
 
     @property
-    def told(self) -> int:
-        """Trials so far whose label came to light."""
+    def labels_seen(self) -> int:
+        """Trials so far whose label was revealed."""
         return int(self.marks[TOLD])
 
     @property

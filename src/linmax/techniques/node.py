@@ -96,8 +96,8 @@ def overwrite(own: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray], w
     for name in sorted(own.keys() | others.keys()):
         mine, other = own.get(name), others.get(name)
         if mine is None or other is None or mine.shape != other.shape or mine.dtype != other.dtype:
-            told = [None if array is None else (array.shape, str(array.dtype)) for array in (mine, other)]
-            raise ValueError(f"the state of {what} has {name} as {told[0]}, not {told[1]}; it is another learner's")
+            found = [None if array is None else (array.shape, str(array.dtype)) for array in (mine, other)]
+            raise ValueError(f"the state of {what} has {name} as {found[0]}, not {found[1]}; it is another learner's")
         mine[...] = other
         if isinstance(others, Handed):
             del others[name], other

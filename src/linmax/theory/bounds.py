@@ -1112,7 +1112,7 @@ def adaptive_coverage(trials: int, step: float, miss: float = 0.1) -> float:
 
     Conditions: the sets of T trials have the levels a_1 = a = ``miss``, a_{t+1} = a_t + g (a - e_t), e_t being 1 if the
     set of trial t misses the label and else 0, g the ``step``; sets of level 0 or less hold all classes, those of level
-    1 or more none. For every sequence of trials, whoever chose it, and any scores.
+    1 or more none. For every sequence of trials, and any scores.
 
     Source: Gibbs and Candes (2021), proposition 4.1: the levels stay within [-g, 1 + g], and their sum telescopes.
 

@@ -141,8 +141,8 @@ def bound_so_far(
     weights = bound.of_rule.unit(comparator(u, rows))
     wanted = float(rows.lowest(weights).min()) if margin is None else finite("margin", margin)
     if wanted <= 0.0:
-        told = "u does not separate these trials" if margin is None else f"margin must be > 0, got {margin!r}"
-        raise ValueError(f"{told}; give margin= for the margin that the noise is measured from")
+        reason = "u does not separate these trials" if margin is None else f"margin must be > 0, got {margin!r}"
+        raise ValueError(f"{reason}; give margin= for the margin that the noise is measured from")
     noise = np.cumsum(rows.losses(weights, wanted))
     measure = bound.of_rule.measure(weights)
     values: dict[float, float] = {}

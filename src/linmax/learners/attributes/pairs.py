@@ -280,7 +280,7 @@ class Bins(NamedTuple):
     edges: np.ndarray
     levels: np.ndarray
     silent: np.ndarray  # the bin that says nothing, or -1
-    rank: np.ndarray  # attributes, the most telling first
+    rank: np.ndarray  # attributes, the most information first
 
 
 def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
@@ -295,26 +295,26 @@ def bins_of(rows: np.ndarray, labels: np.ndarray, bins: int) -> Bins:
         own, quantiles[f] = edges_of(ordered[:, f], bins)
         many[f] = own.size
         edges[f, : own.size] = own
-    told = labels >= 0
-    _, classes = np.unique(labels[told], return_inverse=True)
-    k, many_told = int(classes.max(initial=0)) + 1, max(1, int(told.sum()))
+    labeled = labels >= 0
+    _, classes = np.unique(labels[labeled], return_inverse=True)
+    k, labels_seen = int(classes.max(initial=0)) + 1, max(1, int(labeled.sum()))
     places = (rows[:, :, None] >= edges).sum(axis=2) + bins * np.arange(columns)
-    joint = np.bincount((places[told] * k + classes[:, None]).ravel(), minlength=columns * bins * k) / many_told
+    joint = np.bincount((places[labeled] * k + classes[:, None]).ravel(), minlength=columns * bins * k) / labels_seen
     joint = joint.reshape(columns, bins, k)
     seen = shares = joint.sum(axis=2)
-    if many_told < size:
+    if labels_seen < size:
         shares = np.bincount(places.ravel(), minlength=columns * bins).reshape(columns, bins) / size
     silent = np.where(shares.max(axis=1, initial=0.0) > 0.5, shares.argmax(axis=1), -1)
     levels = np.zeros((columns, bins))
     levels[:, 1:] = np.where(np.arange(bins - 1) < many[:, None], np.cumsum(shares, axis=1)[:, :-1], 0.0)
     levels[:, 0] = many
     levels[~quantiles] = 0.0
-    apart = seen[:, :, None] * joint.sum(axis=1)[:, None]
+    independent = seen[:, :, None] * joint.sum(axis=1)[:, None]
     met = joint > 0.0
-    surprise = np.log(np.divide(joint, apart, out=np.ones_like(joint), where=met))
-    spurious = (np.count_nonzero(seen, axis=1) - 1) * (k - 1) / (2.0 * many_told)
-    telling = (joint * surprise).sum(axis=(1, 2)) - spurious
-    return Bins(edges, levels, silent, np.argsort(-telling, kind="stable"))
+    surprise = np.log(np.divide(joint, independent, out=np.ones_like(joint), where=met))
+    spurious = (np.count_nonzero(seen, axis=1) - 1) * (k - 1) / (2.0 * labels_seen)
+    information = (joint * surprise).sum(axis=(1, 2)) - spurious
+    return Bins(edges, levels, silent, np.argsort(-information, kind="stable"))
 
 
 def late_bins(columns: int, bins: int) -> Bins:

@@ -168,7 +168,7 @@ def linear_form(pool: RunningPool, layout: Layout, k: int, slots: np.ndarray | N
 def mix_pools(pool: RunningPool, mixture: Mixture) -> None:
     """Make a pool that has seen nothing the mixture: what was decided is that of the part with the greatest share."""
     largest = max(mixture.weighed, key=lambda pair: pair[1])[0].state
-    mixture = mixture._replace(anew=mixture.base is not None and mixture.base.state.first.open)
+    mixture = mixture._replace(restarted=mixture.base is not None and mixture.base.state.first.open)
     placed = pool.kinds.mix(mixture, largest.kinds)
     for name in dict.fromkeys(name for part in mixture.parts for name in part.state.groups):
         pool.join(name, pool.make(name))
@@ -378,7 +378,7 @@ class RunningPool(Running):
         if not self.first.open:
             raise ValueError(
                 "the columns of numbers learned from so far were mostly 0 and taken for words, and now there are "
-                "words beside them; give all of them by name from the first row on, or learn by 'attributes(dense)'"
+                "words as well; pass all of them by name from the first row on, or learn by 'attributes(dense)'"
             )
         self._again(shape, k, self.first.size >= STUDIES[0])
 

@@ -503,8 +503,8 @@ class RunningVotes(Running):
             scores = scores if scores.shape[2] else np.zeros((*scores.shape[:2], 1))
             unknown = np.arange(scores.shape[2]) >= trials.known[:, None, None]
             tops = np.where(unknown, -np.inf, scores).argmax(axis=2)
-            apart = np.ptp(np.where(unknown, scores[:, :, :1], scores), axis=2) > 0.0
-            tops = np.where(apart, tops, -1).astype(np.int32)
+            differ = np.ptp(np.where(unknown, scores[:, :, :1], scores), axis=2) > 0.0
+            tops = np.where(differ, tops, -1).astype(np.int32)
             trials = trials._replace(votes=np.hstack([trials.votes, tops]), signs=self.signs)
         if trials.dense.shape[1] or trials.indptr.size:
             none = no_trials(0)
@@ -653,9 +653,9 @@ class RunningVotes(Running):
         weights = own[:, VOTERS : blocks.narrow].copy()
         weights[:, :jurors] += own[:, [SHARE]] / max(1, jurors - len(copies))
         if self.confused.size:
-            odds, told = np.where(self.signs == 1.0, log_odds(self), 0.0), own[:, [blocks.narrow]] * WIDE[:, None]
+            odds, voted = np.where(self.signs == 1.0, log_odds(self), 0.0), own[:, [blocks.narrow]] * WIDE[:, None]
             heard = own[:, blocks.narrow + 1 :] if blocks.heard else 0.0
-            weights[:, :jurors] += odds * (told + heard)
+            weights[:, :jurors] += odds * (voted + heard)
         weights[:, copies] = own[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
         found = mixture[:LOGITS] @ weights + mixture[REFIT] * self.refitted.weights
         found[jurors : jurors + blocks.raters] += found[blocks.voters : jurors]
