@@ -125,7 +125,7 @@ async def delete(
 async def change(call: Call[Limits]) -> Summary:
     """Change a model's limits, or its name."""
     model = call.model
-    await call.service.change(model, msgspec.to_builtins(call.body))
+    await call.service.change(model, call.body)
     return summary(model)
 
 
@@ -176,7 +176,7 @@ async def snapshot(call: Call[None]) -> Response:
     return Response(content, headers={"content-disposition": name}, media_type="application/octet-stream")
 
 
-def _model_file(description: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+def _model_file(description: dict[str, object], arrays: dict[str, np.ndarray]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="linmax-") as folder:  # which nobody else can read
         path = Path(folder) / "model.linmax"
         Learner.from_state(description, arrays).save(path)

@@ -8,8 +8,9 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Unpack
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -21,8 +22,8 @@ from linmax.service import admin, openapi, trials, views
 from linmax.service.keys import Gate, Key
 from linmax.service.monitoring import Metrics
 from linmax.service.operations import JSON, Call, Operation, encode, refusal_response
-from linmax.service.schemas import Refusal
-from linmax.service.service import Service
+from linmax.service.schemas import RecentError, Refusal
+from linmax.service.service import Service, ServiceOptions
 from linmax.service.service_settings import ServiceSettings
 
 __all__ = ["OPERATIONS", "App"]
@@ -89,7 +90,7 @@ class App(Starlette):
     options : passed on to `Service`.
     """
 
-    def __init__(self, settings: ServiceSettings, **options: Any) -> None:
+    def __init__(self, settings: ServiceSettings, **options: Unpack[ServiceOptions]) -> None:
         self.settings = settings
         self.metrics = Metrics()
         self._arriving = 0  # bytes of large bodies that are being read
@@ -149,7 +150,9 @@ class App(Starlette):
             self.gate.charge(key, operation.cost)
         return key
 
-    async def _body(self, operation: Operation, request: Request, headers: dict[bytes, bytes], key: Key | None) -> Any:
+    async def _body(
+        self, operation: Operation, request: Request, headers: dict[bytes, bytes], key: Key | None
+    ) -> object:
         """Return the body of a request, as far as it is small enough and of the operation's type."""
         length, most = headers.get(b"content-length", b"0"), self.settings.max_body
         if not length.isdigit() or int(length) > most:
@@ -165,7 +168,9 @@ class App(Starlette):
         finally:
             self._arriving -= expected
 
-    async def _read(self, operation: Operation, request: Request, headers: dict[bytes, bytes], key: Key | None) -> Any:
+    async def _read(
+        self, operation: Operation, request: Request, headers: dict[bytes, bytes], key: Key | None
+    ) -> object:
         assert operation.reader is not None
         parts: list[bytes] = []
         size, more, most = 0, True, self.settings.max_body
@@ -190,11 +195,11 @@ class App(Starlette):
             logger.error("%s failed", operation.name, exc_info=error)
             error = Refusal(500, "the server failed; its log says why")
         if operation.name != "ready":  # whose 503 is not an error
-            shown = {"operation": operation.name, "status": error.status, "message": error.message[:200]}
-            errors, count = self.service.errors, 1
-            if errors and shown.items() <= errors[-1].items():  # the same again
-                count = errors.pop()["count"] + 1
-            errors.append(shown | {"time": time.time(), "count": count})
+            errors, now, message = self.service.errors, time.time(), error.message[:200]
+            shown = RecentError(operation=operation.name, status=error.status, message=message, time=now)
+            if errors and msgspec.structs.replace(errors[-1], time=now, count=1) == shown:  # the same again
+                shown.count = errors.pop().count + 1
+            errors.append(shown)
         return refusal_response(error)
 
     async def _misdirected(self, request: Request, error: Exception) -> Response:

@@ -6,12 +6,21 @@ from typing import Any
 
 from msgspec import UNSET
 
-from linmax.service.schemas import Instanced, LabelBody, LearnBody, ModelOptions, Refusal
+from linmax.service.schemas import (
+    Attributes,
+    Instanced,
+    Label,
+    LabelBody,
+    LearnBody,
+    ModelOptions,
+    Refusal,
+    Scores,
+    Votes,
+)
 
 __all__ = ["Instance", "InstanceLimits", "Label", "instance_of", "truth_of"]
 
-Label = str | int
-Instance = dict[str, Any]
+Instance = dict[str, Any]  # attributes, votes, scores, candidates; of a question, its tolerance and costs
 
 
 class InstanceLimits:
@@ -35,7 +44,7 @@ class InstanceLimits:
         if len(self.allowed or ()) < len(self.classes or ()):
             raise Refusal(422, "classes must differ from each other", field="classes")
 
-    def label(self, label: Any, field: str = "label") -> Any:
+    def label(self, label: Label, field: str = "label") -> Label:
         """Return the label if the model allows it."""
         if type(label) is not self.label_type:
             form = "text" if self.label_type is str else "a whole number"
@@ -45,7 +54,7 @@ class InstanceLimits:
         return label
 
 
-def truth_of(body: LearnBody | LabelBody, limits: InstanceLimits) -> tuple[Any, bool]:
+def truth_of(body: LearnBody | LabelBody, limits: InstanceLimits) -> tuple[Label | None, bool]:
     """Return (label, False), (None, False) for a trial without one, or (class, True) for a class that is wrong."""
     if body.label is not UNSET and body.wrong is not UNSET:
         raise Refusal(422, "send label or wrong, not both: a label says more", field="wrong")
@@ -112,16 +121,16 @@ def _candidates(body: Instanced, limits: InstanceLimits) -> list[Label]:
     return body.candidates
 
 
-def _attributes(block: Any, _limits: InstanceLimits, _classes: list[Label] | None) -> dict[str, float]:
+def _attributes(block: Attributes, _limits: InstanceLimits, _classes: list[Label] | None) -> dict[str, float]:
     return block if isinstance(block, dict) else {str(i): value for i, value in enumerate(block)}
 
 
-def _votes(block: Any, limits: InstanceLimits, _classes: list[Label] | None) -> dict[str, Any]:
+def _votes(block: Votes, limits: InstanceLimits, _classes: list[Label] | None) -> dict[str, Label | None]:
     named = block if isinstance(block, dict) else {str(i): vote for i, vote in enumerate(block)}
     return {voter: None if vote is None else limits.label(vote, "votes") for voter, vote in named.items()}
 
 
-def _scores(block: dict[str, Any], limits: InstanceLimits, classes: list[Label] | None) -> dict[str, Any]:
+def _scores(block: Scores, limits: InstanceLimits, classes: list[Label] | None) -> dict[str, dict[Label, float]]:
     found = {}
     for rater, ratings in block.items():
         if isinstance(ratings, dict):
@@ -138,7 +147,7 @@ def _scores(block: dict[str, Any], limits: InstanceLimits, classes: list[Label] 
     return found
 
 
-def _key(label: str, limits: InstanceLimits) -> Any:
+def _key(label: str, limits: InstanceLimits) -> Label:
     """Return a label that is a key in JSON, and therefore text."""
     digits = label.removeprefix("-")
     return int(label) if limits.label_type is int and digits.isascii() and digits.isdigit() else label

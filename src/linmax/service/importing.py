@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from linmax.service.bodies import instance_of, truth_of
 from linmax.service.log import ASKS, Body, Event
 from linmax.service.pipeline import Entry
-from linmax.service.schemas import BodyReader, Imported, ImportRow, Instanced, LabelBody, LearnBody, Problem, Refusal
+from linmax.service.schemas import BodyReader, Imported, ImportRow, Instanced, LabelBody, LearnBody, Refusal
 from linmax.service.trials import store_label, store_loss, store_prediction, store_question, store_trial
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Importer:
     def _refuse(self, line: int, refusal: Refusal) -> None:
         self.done.refused += 1
         if len(self.done.problems) < MOST_PROBLEMS:
-            self.done.problems.append((line, Problem(**refusal.body())))
+            self.done.problems.append((line, refusal.problem))
 
     def _entry(self, row: ImportRow) -> Entry:
         """Return what stores an event as the request did that made it."""

@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -172,7 +171,7 @@ class Gate:
         self.file = KeyFile(folder)
         self._keys: dict[str, Key] = {}
         self._buckets: dict[str, _Bucket] = {}
-        self._stamp: Any = ()
+        self._stamp: tuple[int, ...] | None = ()
         self.open = True
         self.reload()
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from linmax.models.model import Model
 from linmax.models.online import Learner
 from linmax.models.weights import WeightArrays
-from linmax.service.bodies import Instance
+from linmax.service.bodies import Instance, Label
 from linmax.service.schemas import Weight, WeightsView
+from linmax.util.aliases import Name
 
 __all__ = ["WeightsCache"]
 
@@ -70,7 +71,7 @@ class WeightsCache:
             arrays, columns = await self._current(learner, applied), learner._current_model.columns
             if most not in self._views:
                 began, names = time.monotonic(), (columns.voters, columns.raters, columns.attributes)
-                view = await asyncio.to_thread(_largest, arrays, names, list(learner.classes), most)
+                view = await asyncio.to_thread(_largest, arrays, names, cast(list[Label], learner.classes), most)
                 if len(self._views) == MOST_VIEWS:
                     self._views.clear()
                 self._views[most] = view
@@ -83,7 +84,7 @@ class WeightsCache:
             arrays = await self.arrays(learner, applied)
         except ValueError:
             return WeightsView()
-        columns, classes = learner._current_model.columns, list(learner.classes)
+        columns, classes = learner._current_model.columns, cast(list[Label], list(learner.classes))
         names = (instance.get(block, ()) for block in ("votes", "scores", "attributes"))
         voters, raters, attributes = (
             dict(_places(known, wanted, len(values)))
@@ -113,7 +114,7 @@ async def _weights(learner: Learner) -> WeightArrays:
     return await asyncio.to_thread(lambda: Model.from_state(nameless, copies, copied=False).weights.arrays)
 
 
-def _places(columns: Collection[Any], wanted: Iterable[Any], most: int) -> Iterator[tuple[Any, int]]:
+def _places(columns: Collection[Name], wanted: Iterable[Name], most: int) -> Iterator[tuple[Name, int]]:
     """Yield name and place of the known names; a learner stores its names as a mapping to places."""
     assert isinstance(columns, Mapping)
     for name in wanted:
@@ -122,7 +123,7 @@ def _places(columns: Collection[Any], wanted: Iterable[Any], most: int) -> Itera
             yield name, place
 
 
-def _largest(arrays: WeightArrays, names: Iterable[Collection[Any]], classes: list[Any], most: int) -> WeightsView:
+def _largest(arrays: WeightArrays, names: Iterable[Collection[Name]], classes: list[Label], most: int) -> WeightsView:
     voters, raters, attributes = map(list, names)
     return WeightsView(
         voters=_rows(arrays.voters, voters, most),
@@ -132,7 +133,7 @@ def _largest(arrays: WeightArrays, names: Iterable[Collection[Any]], classes: li
     )
 
 
-def _cells(table: np.ndarray, names: Sequence[Any], classes: list[Any], most: int) -> list[Weight]:
+def _cells(table: np.ndarray, names: Sequence[Name], classes: Sequence[Label], most: int) -> list[Weight]:
     width = table.shape[1] if table.ndim == 2 else 0
     return [
         Weight(name=str(names[place // width]), weight=float(table.flat[place]), label=classes[place % width])
@@ -141,7 +142,7 @@ def _cells(table: np.ndarray, names: Sequence[Any], classes: list[Any], most: in
     ]
 
 
-def _rows(values: np.ndarray, names: Sequence[Any], most: int) -> list[Weight]:
+def _rows(values: np.ndarray, names: Sequence[Name], most: int) -> list[Weight]:
     return [Weight(name=str(names[place]), weight=float(values[place])) for place in _top(values, most)]
 
 

@@ -37,7 +37,7 @@ import secrets
 import shutil
 import time
 import zlib
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -48,7 +48,7 @@ import msgspec
 from linmax.service.bodies import Instance, Label
 from linmax.service.folder import flush_folder
 from linmax.service.pages import CheckedVFS, DamagedPage, connect
-from linmax.service.schemas import Refusal
+from linmax.service.schemas import Refusal, TrialView, WaitingPrediction
 
 logger = logging.getLogger("linmax.service")
 
@@ -86,6 +86,9 @@ CREATE UNIQUE INDEX one_label ON events (refers) WHERE refers IS NOT NULL;
 CREATE INDEX of_model ON events (model);  -- and by sequence number, as any index
 CREATE INDEX faults ON answers (seq) WHERE fault IS NOT NULL;
 """
+EventRow = tuple[
+    int, int, int, str | None, int | None, bytes, int, str | None, bytes | None, int | None, Label | None, str | None
+]
 EVENT = (
     "SELECT e.seq, e.kind, e.at, e.id, e.refers, e.body, e.crc, p.id, p.body, a.seq, a.predicted, a.fault "
     "FROM events e LEFT JOIN events p ON p.seq = e.refers LEFT JOIN answers a ON a.seq = e.seq "
@@ -138,7 +141,7 @@ class Event(msgspec.Struct, gc=False):
         self.answered = True
 
 
-def _event(row: tuple[Any, ...], *, repeat: bool = True) -> Event:
+def _event(row: EventRow, *, repeat: bool = True) -> Event:
     """Make the event of a row of `EVENT`; one that refers to another is about the instance of that one."""
     seq, kind, at, id, _, content, crc, first_id, first, answered, predicted, fault = row
     if fault == SKIPPED:  # perhaps because it is damaged
@@ -179,9 +182,9 @@ class ModelRow:
 
     number: int
     name: str
-    description: dict[str, Any]
+    description: dict[str, object]
     created: int
-    limits: dict[str, Any] = field(default_factory=dict)
+    limits: dict[str, object] = field(default_factory=dict)
     kept: int = 0
     kept_crc: int = 0
     last: int = 0
@@ -190,7 +193,7 @@ class ModelRow:
 
     def limit(self, name: str, default: int) -> int:
         """Return a limit, as it was changed last."""
-        return int(self.limits.get(name, self.description.get(name, default)))
+        return cast(int, self.limits.get(name, self.description.get(name, default)))
 
 
 # -- the file -----------------------------------------------------------------------------------------------------
@@ -527,14 +530,14 @@ class EventLog:
         self._pages = pages
         return apsw.SQLITE_OK
 
-    def run(self, sql: str, values: tuple[Any, ...] = ()) -> apsw.Cursor:
+    def run(self, sql: str, values: tuple[apsw.SQLiteValue, ...] = ()) -> apsw.Cursor:
         """Execute one statement."""
         try:
             return self.database.execute(sql, values)
         except apsw.Error as error:
             raise _translated(error) from error
 
-    def many(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
+    def many(self, sql: str, rows: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
         """Execute one statement for many rows."""
         try:
             self.database.executemany(sql, rows)
@@ -591,7 +594,7 @@ class EventLog:
 
     # -- models ---------------------------------------------------------------------------------------
 
-    def create(self, name: str, description: dict[str, Any], *, begun: bool = False) -> ModelRow:
+    def create(self, name: str, description: dict[str, object], *, begun: bool = False) -> ModelRow:
         """Store a new model, which is `begun` if it begins with a state; 409 when the name is taken."""
         if any(row.name == name for row in self.models.values()):
             raise Refusal(409, f"a model called {name!r} exists; delete it or choose another name", field="name")
@@ -615,7 +618,7 @@ class EventLog:
         self.run("UPDATE models SET deleted = ? WHERE model = ?", (self.seq, number))
         del self.models[number]
 
-    def change(self, number: int, name: str, limits: dict[str, Any]) -> None:
+    def change(self, number: int, name: str, limits: dict[str, object]) -> None:
         """Change a model's name and limits; 409 when the name is taken."""
         row = self.model(number)
         if any(other.name == name for other in self.models.values() if other is not row):
@@ -694,17 +697,17 @@ class EventLog:
             return row.kept_crc
         return cast("int | None", self.run("SELECT crc FROM events WHERE model = ? AND seq = ?", (number, seq)).get)
 
-    def waiting(self, number: int, after: int, most: int) -> list[dict[str, Any]]:
-        """Return predictions of a model that wait for their label, oldest first: id, seq, at, the label served."""
+    def waiting(self, number: int, after: int, most: int) -> list[WaitingPrediction]:
+        """Return predictions of a model that wait for their label, oldest first."""
         self.model(number)
         sql = (
             "SELECT e.id, e.seq, e.at, e.body FROM pending p JOIN events e ON e.seq = p.seq "
             "WHERE p.model = ? AND p.seq > ? ORDER BY p.seq LIMIT ?"
         )
         rows = self.run(sql, (number, after, most))
-        return [{"id": id, "seq": seq, "at": at, "label": _decode(body).served} for id, seq, at, body in rows]
+        return [WaitingPrediction(id=id, seq=seq, at=at, label=_decode(body).served) for id, seq, at, body in rows]
 
-    def trial(self, number: int, id: str) -> dict[str, Any]:
+    def trial(self, number: int, id: str) -> TrialView:
         """Return everything that the log knows of one trial; 404 when there is none."""
         first, asked = self.find(number, id), self.find(number, f"?{id}")
         if first is None and asked is None:
@@ -716,7 +719,7 @@ class EventLog:
         states = {LEARN: "learned", LABEL: "learned", PREDICT: "pending", FORGET: "forgotten"}
         last = next((event for event in reversed(found) if event.kind in states), None)
         state = "asked" if last is None else "refused" if last.fault is not None else states[last.kind]
-        return {"id": id, "state": state, "events": events}
+        return TrialView(id=id, state=state, events=events)
 
     def export(self, after: int, number: int | None, most: int) -> list[dict[str, Any]]:
         """Return up to `most` events after a sequence number, of one model or of all, as plain data."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from typing import Any
 
 __all__ = ["JsonFormatter", "set_up"]
 
@@ -25,7 +24,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line."""
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": f"{seconds}.{int(record.created * 1000) % 1000:03d}Z",
             "level": record.levelname.lower(),
             "message": record.getMessage(),

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linmax.service.log import EventLog
 from linmax.service.served_model import ServedModel
@@ -64,7 +64,7 @@ class Maintenance:
             for name, duty in self._duties().items():
                 await self._attempt(name, duty)
 
-    def _duties(self) -> dict[str, Callable[[], Awaitable[Any]]]:
+    def _duties(self) -> dict[str, Callable[[], Awaitable[object]]]:
         return {
             "snapshots": self._save_due,
             "expiry": self._expire,
@@ -72,7 +72,7 @@ class Maintenance:
             "retention": self._retain,
         }
 
-    async def _attempt(self, name: str, duty: Callable[[], Awaitable[Any]]) -> None:
+    async def _attempt(self, name: str, duty: Callable[[], Awaitable[object]]) -> None:
         try:
             await duty()
         except Exception as error:  # it is tried again in the next round
@@ -132,7 +132,7 @@ class Maintenance:
                     partial(EventLog.waiting, number=number, after=0, most=EXPIRED)
                 )
                 oldest = time.time_ns() // 1_000_000 - 1000.0 * expire
-                ids = [row["id"] for row in found if row["at"] < oldest]
+                ids = [row.id for row in found if row.at < oldest]
                 more = len(ids) == EXPIRED
                 if ids:
                     await self.service.trials.forget(model, ids)
@@ -194,5 +194,5 @@ class Maintenance:
         await self._gently(EventLog.give_back)
 
 
-def _is_own(log: EventLog, *, header: Mapping[str, Any], seq: int, number: int) -> bool:
+def _is_own(log: EventLog, *, header: Mapping[str, object], seq: int, number: int) -> bool:
     return belongs(header, seq, log, number)

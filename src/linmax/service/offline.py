@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def opened(data: Path) -> Iterator[EventLog]:
         log.close()
 
 
-def descriptions(data: Path) -> list[dict[str, Any]]:
+def descriptions(data: Path) -> list[dict[str, object]]:
     """Return the options of a folder's models, also while a server uses it."""
     vfs = CheckedVFS()
     log = connect(log_in(data), vfs)
@@ -196,7 +196,7 @@ class _Verified:
         self.different: Counter[str] = Counter()
         log.answered = 0  # what a replay predicts is compared, also where it is written down
 
-    def _read(self, seq: int, path: Path) -> tuple[int, dict[str, Any], Any]:
+    def _read(self, seq: int, path: Path) -> tuple[int, dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = files.read(path, SNAPSHOT)
         if not belongs(header, seq, self.log, self.row.number):
             raise ValueError(f"snapshot {path.name} is not part of this log's history")
@@ -225,7 +225,9 @@ class _Verified:
             good=model.crc == row.crc,
         )
 
-    def _compare_state(self, seq: int, header: dict[str, Any], arrays: Any, model: ServedModel) -> None:
+    def _compare_state(
+        self, seq: int, header: dict[str, Any], arrays: dict[str, np.ndarray], model: ServedModel
+    ) -> None:
         own, ours = model.state()
         if header["account"] != own["account"] or digest(arrays) != digest(ours):
             self._differs("snapshots", f"the snapshot at event {seq} differs from a replay")
@@ -246,7 +248,7 @@ class _Verified:
         self.different[what] += 1
 
 
-def digest(arrays: Any) -> str:
+def digest(arrays: Mapping[str, np.ndarray]) -> str:
     """Return one hash of all arrays."""
     found = hashlib.sha256()
     for name in sorted(arrays):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe"]
 
+Described = dict[str, Any]  # JSON
 MEANINGS = {
     200: "It exists already",
     202: "Not yet done; ask again after Retry-After seconds",
@@ -40,12 +41,12 @@ MEANINGS = {
 RETRY = {"Retry-After": {"schema": {"type": "integer", "minimum": 1}, "description": "seconds"}}
 
 
-def describe(operations: Sequence[Operation]) -> dict[str, Any]:
+def describe(operations: Sequence[Operation]) -> Described:
     """Return the whole description."""
     forms = [form for operation in operations for form in (operation.body, operation.returns) if form] + [Problem]
     schemas, components = msgspec.json.schema_components(forms, ref_template="#/components/schemas/{name}")
     named = dict(zip(map(id, forms), schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, Described] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, named)
     return {
@@ -63,11 +64,11 @@ def describe(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
-    def content(form: Any, kind: str = "application/json") -> dict[str, Any]:
+def _operation(operation: Operation, schemas: dict[int, Described]) -> Described:
+    def content(form: object, kind: str = "application/json") -> Described:
         return {kind: {"schema": {"type": "string"} if form is None else schemas[id(form)]}}
 
-    success: dict[str, Any] = {"description": operation.summary}
+    success: Described = {"description": operation.summary}
     if operation.status != HTTPStatus.NO_CONTENT:
         success["content"] = content(operation.returns, operation.kind)
     if operation.name == "predict":
@@ -83,14 +84,14 @@ def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
         if status in (202, 429, 503):
             responses[str(status)]["headers"] = RETRY
     text = {"type": "string", "minLength": 1}
-    parameters: list[dict[str, Any]] = [
+    parameters: list[Described] = [
         {"name": name, "in": "path", "required": True, "schema": text}
         for name in re.findall(r"{(\w+)}", operation.path)
     ]
     for name, (form, default) in operation.query.items():
         schema = msgspec.json.schema(form) | ({} if default is None else {"default": default})
         parameters.append({"name": name, "in": "query", "schema": schema})
-    described: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary, "responses": responses}
+    described: Described = {"operationId": operation.name, "summary": operation.summary, "responses": responses}
     described["security"] = [{"key": []}, {}] if operation.scope else []
     if operation.scope:
         described["description"] = f"Requires a key that allows {operation.scope!r}, when there are keys."

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
@@ -30,14 +30,15 @@ JSON, PROBLEM = "application/json", "application/problem+json"
 encode = msgspec.json.Encoder().encode
 
 
-def json_response(content: Any, status: int = 200, kind: str = JSON) -> Response:
+def json_response(content: object, status: int = 200, kind: str = JSON) -> Response:
     """Encode plain data or structs as an answer."""
     return Response(encode(content), status, media_type=kind)
 
 
-def refusal_response(refusal: Refusal, more: dict[str, Any] | None = None) -> Response:
+def refusal_response(refusal: Refusal, more: Mapping[str, object] | None = None) -> Response:
     """Return a refusal as an answer, with `more` in its body."""
-    response = json_response((more or {}) | refusal.body(), refusal.status, PROBLEM)
+    content = refusal.problem if more is None else {**more, **msgspec.to_builtins(refusal.problem)}
+    response = json_response(content, refusal.status, PROBLEM)
     if refusal.retry_after is not None:
         response.headers["retry-after"] = str(max(1, math.ceil(refusal.retry_after)))
     if refusal.status == HTTPStatus.UNAUTHORIZED:
@@ -90,7 +91,7 @@ class Operation:
         self,
         method: str,
         path: str,
-        handler: Callable[..., Awaitable[Any]],
+        handler: Callable[..., Awaitable[object]],
         scope: str = "",
         refuses: tuple[int, ...] = (),
         *,
@@ -113,7 +114,7 @@ class Operation:
         parameters = inspect.signature(handler).parameters.values()
         self.query = {p.name: (hints[p.name], p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
 
-    def parameters(self, request: Request) -> dict[str, Any]:
+    def parameters(self, request: Request) -> dict[str, object]:
         """Return the parameters of the query, or raise a 422 that names one."""
         for name in request.query_params:
             if name not in self.query:
@@ -128,7 +129,7 @@ class Operation:
                     raise Refusal(422, f"{name}: {error}: {text[:40]!r}", field=name) from None
         return found
 
-    async def __call__(self, call: Call[Any]) -> Response:
+    async def __call__(self, call: Call[object]) -> Response:
         """Answer an admitted request."""
         found = await self.handler(
             call, **(self.parameters(call.request) if call.request.scope["query_string"] else {})

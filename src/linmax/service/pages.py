@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -43,7 +42,7 @@ class CheckedVFS(apsw.VFS):
         self.main: _CheckedFile | None = None  # the database's file, once it is open
         super().__init__(self.name, base)
 
-    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
         """Open a file; only databases have stamped pages."""
         if not flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
             return apsw.VFSFile(self.base, name, flags)

@@ -16,13 +16,16 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
 from linmax.service.bodies import Label
 from linmax.service.log import DiskFull, Event, EventLog, StorageFailed
 from linmax.service.schemas import Refusal
+
+if TYPE_CHECKING:
+    from linmax.service.served_model import ServedModel
 
 __all__ = ["SLICE", "Entry", "Guess", "Pipeline"]
 
@@ -32,6 +35,7 @@ BATCH = 512  # entries in one transaction
 SLICE = 0.002  # seconds of work on events before other requests get a turn
 STORAGE_FAILED = 74  # exit status, EX_IOERR
 
+Result = TypeVar("Result")
 Guess = Label | bool | None  # what was predicted, or whether a label is wanted
 Answered = tuple[int, int, Guess, str | None]  # model, seq, what was predicted or drawn, why it cannot be learned
 
@@ -40,7 +44,7 @@ class Entry(msgspec.Struct):
     """One event to be stored: how, for which model, under which id, and its outcome."""
 
     write: Callable[[EventLog], Event]
-    model: Any
+    model: ServedModel
     id: str = ""
     outcome: Event | Refusal | None = None
 
@@ -49,9 +53,9 @@ class _Job(msgspec.Struct):
     """Entries to store and apply, or a function to call on the log; `future` is done when that is."""
 
     entries: list[Entry]
-    future: asyncio.Future[Any]
-    function: Callable[[EventLog], Any] | None = None
-    result: Any = None
+    future: asyncio.Future[object]
+    function: Callable[[EventLog], object] | None = None
+    result: object = None
     applied: int = 0  # entries so far
 
 
@@ -115,12 +119,12 @@ class Pipeline:
         if self.depth + len(entries) > self.queue:
             raise Refusal(503, f"{self.depth} events wait for the disk; try again", retry_after=1)
         self.depth += len(entries)
-        return self._enqueue(_Job(entries, self._loop.create_future()))
+        return cast("asyncio.Future[None]", self._enqueue(_Job(entries, self._loop.create_future())))
 
-    def call(self, function: Callable[[EventLog], Any]) -> asyncio.Future[Any]:
+    def call(self, function: Callable[[EventLog], Result]) -> asyncio.Future[Result]:
         """Run a function on the log, in a transaction, after all that was submitted before."""
         self._urgent = True
-        return self._enqueue(_Job([], self._loop.create_future(), function))
+        return cast("asyncio.Future[Result]", self._enqueue(_Job([], self._loop.create_future(), function)))
 
     async def flush(self) -> None:
         """Wait until the answers of all applied events are stored too."""
@@ -142,7 +146,7 @@ class Pipeline:
 
     # -- in the event loop ----------------------------------------------------------------------------
 
-    def _enqueue(self, job: _Job) -> asyncio.Future[Any]:
+    def _enqueue(self, job: _Job) -> asyncio.Future[object]:
         self._waiting.append(job)
         self._wake()
         return job.future

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def _learn_rows(model: ServedModel, events: list[Event], written: int, note: Not
         return False
     if any(e.label is None or e.wrong or e.weight != 1.0 or e.kind not in (LEARN, LABEL) for e in events):
         return False
-    places: Any = learner._current_model.columns.attributes  # a mapping to columns
+    places = cast(Mapping[str, int], learner._current_model.columns.attributes)
     classes = {name: number for number, name in enumerate(learner._model.known)}
     instances = [event.instance.get("attributes", {}) for event in events if event.instance is not None]
     ends = np.cumsum([0, *map(len, instances)])

@@ -249,9 +249,13 @@ class PredictedItem(Likely, kw_only=True):
     error: Problem | UnsetType = UNSET
 
 
-class LearnedItem(PredictedItem, kw_only=True):
+class LearnedItem(Struct, kw_only=True):
     """The answer to one item, as to a single request, or an error."""
 
+    label: Label | UnsetType | None = UNSET
+    id: str | UnsetType = UNSET
+    seq: int | UnsetType = UNSET
+    error: Problem | UnsetType = UNSET
     wrong: Label | UnsetType = UNSET
     predicted: Label | UnsetType | None = UNSET
     mistake: bool | UnsetType | None = UNSET
@@ -440,6 +444,16 @@ class CurveView(Struct, kw_only=True):
     bound: Bound | None
 
 
+class RecentError(Struct, kw_only=True):
+    """A refusal or a failure, when it came last, and how often in a row."""
+
+    operation: str
+    status: int
+    message: str
+    time: float
+    count: int = 1
+
+
 class News(CurveView, kw_only=True):
     """Figures of a model, the points of its curve beyond a trial, its largest weights, and recent errors."""
 
@@ -449,7 +463,7 @@ class News(CurveView, kw_only=True):
     pending: int
     weights: WeightsView
     latency: dict[str, float] | None
-    errors: list[dict[str, Any]]
+    errors: list[RecentError]
 
 
 # -- refusals -----------------------------------------------------------------------------------------------------
@@ -460,22 +474,30 @@ class Refusal(Exception):
 
     Examples
     --------
-    >>> Refusal(404, "no model is called 'spam'").body()
-    {'title': 'Not Found', 'status': 404, 'detail': "no model is called 'spam'"}
+    >>> msgspec.json.encode(Refusal(404, "no model is called 'spam'").problem)
+    b'{"title":"Not Found","status":404,"detail":"no model is called \'spam\'"}'
     """
 
     def __init__(
-        self, status: int, message: str, *, field: str | None = None, retry_after: float | None = None, **details: Any
+        self,
+        status: int,
+        message: str,
+        *,
+        field: str | None = None,
+        retry_after: float | None = None,
+        confirm: str | None = None,
+        quarantined: bool = False,
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.field = status, message, field
-        self.retry_after, self.details = retry_after, details
-
-    def body(self) -> dict[str, Any]:
-        """Return the problem as plain data; `field` is there when one field is at fault."""
-        field = {} if self.field is None else {"field": self.field}
-        title = HTTPStatus(self.status).phrase
-        return {"title": title, "status": self.status, "detail": self.message} | field | self.details
+        self.status, self.message, self.retry_after = status, message, retry_after
+        self.problem = Problem(
+            title=HTTPStatus(status).phrase,
+            status=status,
+            detail=message,
+            field=field,
+            confirm=confirm,
+            quarantined=quarantined,
+        )
 
 
 # -- reading ------------------------------------------------------------------------------------------------------
@@ -538,7 +560,7 @@ def _mistyped(error: msgspec.ValidationError, body: bytes) -> Refusal:
     return Refusal(422, f"{field}: {message}", field=field)
 
 
-def _loaded(body: bytes) -> Any:
+def _loaded(body: bytes) -> object:
     """Return the content of a body; None if it is not JSON behind the place where reading it by its type stopped."""
     try:
         return json.loads(body)
@@ -546,14 +568,14 @@ def _loaded(body: bytes) -> Any:
         return None
 
 
-def _blamed(value: Any, steps: list[str], message: str) -> tuple[str, Any] | None:
+def _blamed(value: object, steps: list[str], message: str) -> tuple[str, object] | None:
     """Return the value that a message is about, with its path, where msgspec's path only has [...]."""
     if not steps:
         got = GOT.search(message)
         kind = JSON_TYPES.get(got[1]) if got else None
         return ("", value) if (type(value) is kind if kind else value in (math.inf, -math.inf)) else None
     step, *rest = steps
-    ways: list[tuple[str, Any]] = []
+    ways: list[tuple[str, object]] = []
     if step == ANY_NAME and isinstance(value, dict):
         ways = [(f"[{name[:MOST_SHOWN]!r}]", one) for name, one in value.items()]
     elif step == ANY_NAME and isinstance(value, list):

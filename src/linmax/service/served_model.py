@@ -87,7 +87,7 @@ class ServedModel:
         self._measured = 0  # names in the learner when it was measured
         self.late = 0  # labels that came after their prediction was served, or say only what is wrong
 
-    def is_described_by(self, description: Mapping[str, Any]) -> bool:
+    def is_described_by(self, description: Mapping[str, object]) -> bool:
         """Return whether these are its options, as they are now or as they were when it was created."""
         return description in (self.description, msgspec.to_builtins(self.options))
 
@@ -97,7 +97,7 @@ class ServedModel:
         self.applied = self.saved = self.first
         self.names, self.nbytes = KnownNames(learner), self.measure()
 
-    def change(self, name: str, limits: Mapping[str, Any]) -> None:
+    def change(self, name: str, limits: Mapping[str, object]) -> None:
         """Change the name, and options that do not affect what is learned."""
         self.name = name
         self.options = msgspec.convert(msgspec.to_builtins(self.options) | dict(limits), ModelOptions)
@@ -270,7 +270,7 @@ def warm_up(options: ModelOptions) -> None:
 
     Requests are answered in the event loop, where a compilation would let all of them wait.
     """
-    labels: list[Any] = options.classes or (["a", "b", "c"] if options.labels == "text" else [0, 1, 2])
+    labels: list[Label] = options.classes or (["a", "b", "c"] if options.labels == "text" else [0, 1, 2])
     for variant in (_numbers, _words) if options.kind in ("attributes", "mixed") else (_words,):
         learner = make_learner(options)
         for trial in range(WARM_UP_TRIALS):
@@ -288,7 +288,7 @@ def warm_up(options: ModelOptions) -> None:
             learner.learn(**wide, label=label)
 
 
-def _widened(instance: Instance, labels: list[Any]) -> Instance:
+def _widened(instance: Instance, labels: list[Label]) -> Instance:
     """Return the instance with many new names."""
     rows = {"attributes": 0.5, "votes": labels[0], "scores": dict.fromkeys(labels, 0.5)}
     return {
@@ -305,7 +305,7 @@ def _words(trial: int) -> dict[str, float]:
     return {f"a{trial % 50}": 1.0, f"b{trial % 3}": 1.0}
 
 
-def _example(options: ModelOptions, labels: list[Any], trial: int, attributes: dict[str, float]) -> Instance:
+def _example(options: ModelOptions, labels: list[Label], trial: int, attributes: dict[str, float]) -> Instance:
     """Return an instance that a model of these options takes."""
     votes = {voter: labels[(trial * (i + 1) + i) % len(labels)] for i, voter in enumerate(("ann", "bob", "cy"))}
     scores = {"ann": {name: trial * (i + 3) % 10 / 10 for i, name in enumerate(labels)}}

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
+from typing import cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -48,7 +48,7 @@ class _Writer:
         self._transport, self._loop, self._parts = transport, loop, list[bytes]()
         self.is_closing = transport.is_closing  # which is asked most often
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
@@ -166,7 +166,9 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def serve(settings: ServiceSettings, *, host: str, port: int, notice: str | None = None, **options: Any) -> None:
+def serve(
+    settings: ServiceSettings, *, host: str, port: int, notice: str | None = None, vfs: str | None = None
+) -> None:
     """Serve until a signal comes.
 
     Parameters
@@ -174,9 +176,9 @@ def serve(settings: ServiceSettings, *, host: str, port: int, notice: str | None
     settings : where the data are, and the limits.
     host, port : where to listen; without keys only a loopback address is taken, port 0 means any free one.
     notice : a file to write the address to, as JSON, once the server listens; "-" is standard output.
-    options : passed on to the service.
+    vfs : name of the SQLite virtual file system, for tests.
     """
-    app = App(settings, loaded=gc.freeze, **options)
+    app = App(settings, loaded=gc.freeze, vfs=vfs)
     if app.gate.open and not _is_loopback(host):
         app.service.log.close()
         raise ValueError(

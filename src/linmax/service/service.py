@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -24,7 +24,7 @@ from linmax.service.maintenance import Maintenance
 from linmax.service.memory_budget import Budget, KnownNames
 from linmax.service.pipeline import Entry, Guess, Pipeline
 from linmax.service.replay import Interrupted, replay
-from linmax.service.schemas import ModelOptions, NewModel, Refusal
+from linmax.service.schemas import Limits, ModelOptions, NewModel, RecentError, Refusal
 from linmax.service.served_model import SAME, UNFIT, Account, ServedModel, is_fragile, warm_up
 from linmax.service.service_settings import ServiceSettings
 from linmax.service.snapshots import Snapshots
@@ -59,9 +59,17 @@ class Creation:
 
     name: str
     options: NewModel
-    description: dict[str, Any]
+    description: dict[str, object]
     began: float
     task: asyncio.Task[ServedModel] = field(init=False)
+
+
+class ServiceOptions(TypedDict, total=False):
+    """Options of a service, for tests and the process around it."""
+
+    fail: Callable[[BaseException], None] | None
+    loaded: Callable[[], None]
+    vfs: str | None
 
 
 class Service:
@@ -102,13 +110,13 @@ class Service:
         self.stopping = asyncio.Event()
         self.replayed = 0
         self.recovery_seconds = 0.0
-        self.errors: deque[dict[str, Any]] = deque(maxlen=LAST_ERRORS)
+        self.errors: deque[RecentError] = deque(maxlen=LAST_ERRORS)
         self._observe, self._fail, self._loaded = observe, fail, loaded
         self._confirmations: dict[int, tuple[str, float]] = {}
         self._unwritten: list[tuple[int, int, Guess, str | None]] = []
         self.creations: dict[str, Creation] = {}
         self.activity = "starting"  # what recovery does, for those who wait for it
-        self._compiled: set[tuple[Any, ...]] = set()  # options whose learners have been tried out
+        self._compiled: set[tuple[str, ...]] = set()  # options whose learners have been tried out
         self._creator = ThreadPoolExecutor(1, "linmax-creator")  # models are tried out, and compiled, one at a time
 
     async def start(self) -> None:
@@ -312,9 +320,10 @@ class Service:
         logger.info("model %s created with the state of %d trials", name, account.trials)
         return model
 
-    async def change(self, model: ServedModel, limits: dict[str, Any]) -> None:
+    async def change(self, model: ServedModel, wanted: Limits) -> None:
         """Change the name and the limits of a model."""
-        name = limits.pop("name", model.name)
+        name, limits = wanted.name or model.name, msgspec.to_builtins(wanted)
+        limits.pop("name", None)
         if name != model.name and (name in self.creations or name in self.quarantined):
             raise Refusal(409, f"a model called {name!r} exists; choose another name", field="name")
         await self.pipeline.call(lambda log: log.change(model.number, name, limits))

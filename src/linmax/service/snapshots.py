@@ -11,7 +11,6 @@ import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class Snapshots:
         return next(((seq, path) for seq, path in _states(self.baselines, number) if seq >= kept), None)
 
     def write(
-        self, number: int, state: tuple[Mapping[str, Any], Mapping[str, np.ndarray]], *, baseline: bool = False
+        self, number: int, state: tuple[Mapping[str, object], Mapping[str, np.ndarray]], *, baseline: bool = False
     ) -> Path:
         """Save a state, and drop all but the newest few."""
         folder, most = (self.baselines, 1) if baseline else (self.folder, SNAPSHOTS_KEPT)
@@ -122,6 +121,6 @@ def _words(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else str(error)
 
 
-def belongs(header: Mapping[str, Any], seq: int, log: EventLog, number: int) -> bool:
+def belongs(header: Mapping[str, object], seq: int, log: EventLog, number: int) -> bool:
     """Return whether a state is that of the model after this event of the log."""
     return header["applied_seq"] == seq and log.crc_at(number, seq) == header["crc"]

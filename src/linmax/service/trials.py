@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from linmax.service import pipeline, schemas
@@ -86,7 +87,7 @@ class TrialService:
 
     # -- shared ---------------------------------------------------------------------------------------
 
-    def _entry(self, store: Callable[..., Event], model: ServedModel, id: str | None, *arguments: Any) -> Entry:
+    def _entry(self, store: Callable[..., Event], model: ServedModel, id: str | None, *arguments: object) -> Entry:
         """Return an entry that the writer stores by calling `store`; without an id it gets a new one."""
         id = id or self.service.ids.new()
         return Entry(lambda log: store(log, model.number, id, *arguments), model, id)
@@ -126,14 +127,14 @@ def _likely(
     return likely
 
 
-def _served(label: Label | None, likely: schemas.Likely | None, **stored: Any) -> schemas.Predicted:
+def _served(
+    label: Label | None, likely: schemas.Likely | None, id: str | UnsetType = UNSET, seq: int | UnsetType = UNSET
+) -> schemas.Predicted:
     """Return the answer to a prediction; without a label if it is not sure enough."""
     if likely is None:
-        return schemas.Predicted(label=label, **stored)
-    shown = None if likely.sure is False else label
-    return schemas.Predicted(
-        label=shown, probabilities=likely.probabilities, set=likely.set, sure=likely.sure, **stored
-    )
+        return schemas.Predicted(label=label, id=id, seq=seq)
+    shown, sure = None if likely.sure is False else label, likely.sure
+    return schemas.Predicted(label=shown, id=id, seq=seq, probabilities=likely.probabilities, set=likely.set, sure=sure)
 
 
 def _answer(entry: Entry) -> Answer:
@@ -293,7 +294,7 @@ def _id_of(key: bytes, id: str | None) -> str:
 async def _several(call: Call[Any], work: Work) -> Response:
     answers = await call.service.trials.each(call.model, call.body.items, work)
     refused = [answer for answer in answers if isinstance(answer, Refusal)]
-    results = {"results": [{"error": answer.body()} if isinstance(answer, Refusal) else answer for answer in answers]}
+    results = {"results": [{"error": answer.problem} if isinstance(answer, Refusal) else answer for answer in answers]}
     if len(refused) == len(answers) and len({refusal.status for refusal in refused}) == 1:  # one reason for all
         return refusal_response(refused[0], results)
     return json_response(results, 207 if refused else 200)

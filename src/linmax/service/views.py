@@ -162,10 +162,10 @@ async def waiting(
     """Return predictions that wait for their label, oldest first."""
     model = call.model
     rows = await call.service.pipeline.call(lambda log: log.waiting(model.number, after, limit))
-    return schemas.WaitingView(pending=model.pending, predictions=[schemas.WaitingPrediction(**row) for row in rows])
+    return schemas.WaitingView(pending=model.pending, predictions=rows)
 
 
 async def trial(call: Call[None]) -> schemas.TrialView:
     """Return one trial as the log has it."""
     number, id = call.model.number, call.request.path_params["id"]
-    return schemas.TrialView(**await call.service.pipeline.call(lambda log: log.trial(number, id)))
+    return await call.service.pipeline.call(lambda log: log.trial(number, id))
