@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from linmax.core.contract import KNOWN
 from linmax.data.instances import Instances, instances
 from linmax.data.names import no_label, refuse_wide
 from linmax.data.scaling import SCALINGS, Scaling
@@ -357,8 +356,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         scaling = Scaling(scale_for(self.learner, self.scale)) if first else deepcopy(self._scaling)
         instances = filled(scaling.apply(self._experts(X, grow=True)[rows]))
         if first:  # undeclared classes join with their first labels, so that calls may be cut anywhere
-            joining = classes is None and not instances.layout.raters
-            self._model = self._new_model(instances, [] if joining else names.tolist(), discover=classes is None)
+            self._model = self._new_model(instances, None if classes is None else names.tolist())
         if denied.any():
             model = deepcopy(self._model)  # a trial may be refused
             model.run(instances, y[rows], grow=True, weights=weights[rows], wrong=denied[rows])
@@ -375,8 +373,9 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         known, fixed = (self.classes_, self._declared) if resume else (None, False)
         return known_classes(y, wrong, classes, known, fixed)
 
-    def _new_model(self, instances: Instances, classes: list[Any], discover: bool = False) -> Model:
-        model = Model(self.learner, instances.layout, classes, Settings(discover=discover))
+    def _new_model(self, instances: Instances, classes: list[Label] | None) -> Model:
+        """Return a model that has learned nothing; without ``classes`` they join."""
+        model = Model(self.learner, instances.layout, classes or (), Settings(discover=classes is None))
         return model.follow() if self._keeps_coverage else model
 
     def _stopping_rule(self) -> StoppingRule:
@@ -458,8 +457,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Return the scores zeta(j) of weights of 2-norm 1: (n, k), or for two classes (n,), a difference.
 
-        A learner without a single weight vector gives its scores as they are: votes, shares, or sums of such scores. A
-        class whose first label is still to come has -inf.
+        A learner without a single weight vector gives its scores as they are: votes, shares, or sums of such scores.
         """
         instances = self._instances(X)
         engine, fitted = self._model.engine, self._model.fitted(instances)
@@ -468,7 +466,6 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
             table = engine.judge(fitted)[1]
         else:
             table = engine.rate(engine.known_in(fitted, False), weights)[1] / (float(np.linalg.norm(weights)) or 1.0)
-        table[:, int(engine.state.shape[KNOWN]) :] = -np.inf
         table = table[:, self._order] + (0.0 if self._shift is None else self._shift)
         return table[:, 1] - table[:, 0] if len(self.classes_) == 2 else table
 

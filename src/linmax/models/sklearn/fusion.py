@@ -322,7 +322,8 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
                 self.partial_fit(_safe_indexing(X, rows), y[rows], classes, part, wrong=denied[rows])
             return self
         known, fixed = (None, False) if first else (self.classes_, self._declared)
-        names, begin = known_classes(y[~denied], y[denied], classes, known, fixed), 0
+        labelled = ~denied if weights is None else ~denied & (weights > 0.0)
+        names, begin = known_classes(y[labelled], y[denied], classes, known, fixed), 0
         if first:
             self._declared = classes is not None
             if self.cv != "prefit" and not all(map(can_continue, dict(models).values())):
