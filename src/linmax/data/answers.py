@@ -21,6 +21,7 @@ import numpy as np
 
 from linmax.data.names import NONE, missing, no_label, written
 from linmax.data.votes import Ballots
+from linmax.util.aliases import Label, Name
 
 __all__ = [
     "KEYS",
@@ -265,7 +266,7 @@ class OpenAnswers:
 
     @classmethod
     def read(
-        cls, given: Ballots, labels: Sequence[Any] | np.ndarray | None = None, key: Key = None, blank: bool = False
+        cls, given: Ballots, labels: Sequence[Label] | np.ndarray | None = None, key: Key = None, blank: bool = False
     ) -> OpenAnswers:
         """Number the answers of each trial; answers of equal key are one candidate. A ``blank`` label is one.
 
@@ -295,7 +296,7 @@ class OpenAnswers:
                 label = number(labels[t], lambda t=t: f", the label of trial {t}")  # type: ignore[misc]
                 places[t] = found.get(label, counts[t])
         local = np.array(codes, np.int32).reshape(given.codes.shape)
-        named = list(range(int(counts.max(initial=0))))
+        named: list[Label] = list(range(int(counts.max(initial=0))))
         return cls(given, replace(given, codes=local, named=named), places, counts)
 
 
@@ -310,7 +311,7 @@ class TrialAnswers:
         """Return what is equal for the same answers; ``where`` is for messages."""
         return _checked_key(key_of(self.key), answer, lambda: where)
 
-    def read(self, votes: Mapping[Any, Any], worth: Callable[[], Mapping[Any, float]]) -> dict[Hashable, Any]:
+    def read(self, votes: Mapping[Name, Label], worth: Callable[[], Mapping[Name, float]]) -> dict[Hashable, Any]:
         """Return the answer of each key, as the voter of the largest worth spells it, in the order of `OpenAnswers`.
 
         Examples
@@ -319,7 +320,7 @@ class TrialAnswers:
         >>> sorted(TrialAnswers("number").read(votes, lambda: {"bob": 0.7}).values())
         ['0.5', '3']
         """
-        spellings: dict[Hashable, dict[Any, list[Any]]] = {}
+        spellings: dict[Hashable, dict[Any, list[Label]]] = {}
         for voter, answer in votes.items():
             spellings.setdefault(self.keyed(answer, f" of {voter!r}"), {}).setdefault(answer, []).append(voter)
         found = {}
@@ -329,7 +330,7 @@ class TrialAnswers:
             found[key] = max(ways, key=lambda way: max(weights.get(voter, 0.0) for voter in ways[way]))
         return found
 
-    def place(self, label: Any, answers: Sequence[Any]) -> int:
+    def place(self, label: Label, answers: Sequence[Label]) -> int:
         """Return the place of a label among answers: -1 if there is none yet, their number if nobody gave it."""
         if no_label(label):
             return NONE
@@ -355,7 +356,7 @@ def _checked_key(key: AnswerKey, answer: Any, place: Callable[[], str]) -> Hasha
     return value
 
 
-def are_open(given: Ballots, labels: Sequence[Any] | np.ndarray) -> bool:
+def are_open(given: Ballots, labels: Sequence[Label] | np.ndarray) -> bool:
     """Return whether most of the later labelled trials bring an answer never seen before.
 
     A voter with another answer in every trial that is seldom right does not count: its column may hold ids. With fewer

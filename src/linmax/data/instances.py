@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -50,13 +50,13 @@ class Instances:
     dense: np.ndarray
     csr: sparse.csr_array | None
     constant: float
-    names: tuple[Any, ...]  # the classes met in votes, or given
+    names: tuple[Label, ...]  # the classes met in votes, or given
     fixed: bool  # whether `names` are all the classes there are
     scale: Scale
     voter_names: tuple[str, ...]
     attribute_names: tuple[str, ...]
-    vocabulary: Mapping[Any, int] | None
-    sides: tuple[Any, ...] = ()  # values of the side column for which there are copies of the voters
+    vocabulary: Mapping[Name, int] | None
+    sides: tuple[Label, ...] = ()  # values of the side column for which there are copies of the voters
 
     def __len__(self) -> int:
         return len(self.votes)
@@ -121,7 +121,7 @@ class Instances:
             squares += np.asarray(self.csr.multiply(self.csr).sum(axis=1)).ravel()
         return float(np.sqrt(squares.max(initial=0.0)))
 
-    def compiled(self, classes: Sequence[Any], strict: bool = True) -> Trials:
+    def compiled(self, classes: Sequence[Label], strict: bool = True) -> Trials:
         """The arrays for the kernels, with classes numbered as given; others are refused, or else left out."""
         place = {name: i for i, name in enumerate(classes)}
         table = np.array([place.get(name, -2 if strict else -1) for name in self.names] + [-1], np.int32)
@@ -152,7 +152,7 @@ class Instances:
         starts, columns = self.csr.indptr, self.csr.indices
         return np.require(starts, np.int64, ["C", "W"]), np.require(columns, np.int32, ["C", "W"]), self.csr.data
 
-    def matrix(self, t: int, classes: Sequence[Any] | None = None) -> np.ndarray:
+    def matrix(self, t: int, classes: Sequence[Label] | None = None) -> np.ndarray:
         """Instance t as (k, n) ratings, in the order of `WeightArrays.flat`. For small problems and checks."""
         names = list(self.names if classes is None else classes)
         k, layout = len(names), self.layout
@@ -165,7 +165,7 @@ class Instances:
         values = np.concatenate([row, self.dense[t], [] if self.csr is None else self.csr[[t]].toarray()[0]])
         return np.hstack([votes, one.scores[0].T if layout.raters else np.zeros((k, 0)), np.kron(values, np.eye(k))])
 
-    def differences(self, t: int, label: Any, classes: Sequence[Any] | None = None) -> np.ndarray:
+    def differences(self, t: int, label: Label, classes: Sequence[Label] | None = None) -> np.ndarray:
         """x^label - x^j for every other class j: (k - 1, n)."""
         names = list(self.names if classes is None else classes)
         full, rho = self.matrix(t, names), names.index(label)
@@ -319,7 +319,7 @@ def _rated(given: Instances, unseen: float | Sequence[float]) -> Instances:
 
 
 def instances_of_codes(
-    codes: np.ndarray, names: Sequence[Any], voter_names: Sequence[str], fixed: bool = True, thresholds: bool = True
+    codes: np.ndarray, names: Sequence[Label], voter_names: Sequence[str], fixed: bool = True, thresholds: bool = True
 ) -> Instances:
     """Return instances of votes that are places in ``names`` already."""
     size, voters = codes.shape

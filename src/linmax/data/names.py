@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from linmax.util.aliases import Label, Name
 from linmax.util.checks import refuse_masked, warn
 
 __all__ = [
@@ -68,9 +69,9 @@ class Names:
 
     __slots__ = ("codes", "names")
 
-    def __init__(self, names: Iterable[Any] = ()) -> None:
-        self.names: list[Any] = []
-        self.codes: dict[Any, int] = {None: NONE}  # numbers by name
+    def __init__(self, names: Iterable[Label] = ()) -> None:
+        self.names: list[Label] = []
+        self.codes: dict[Name, int] = {None: NONE}  # numbers by name
         self.add(names)
 
     def __len__(self) -> int:
@@ -79,28 +80,28 @@ class Names:
     def __iter__(self) -> Any:
         return iter(self.names)
 
-    def __contains__(self, name: Any) -> bool:
+    def __contains__(self, name: Label) -> bool:
         return self.codes.get(name, NONE) >= 0
 
-    def code(self, name: Any) -> int:
+    def code(self, name: Label) -> int:
         """Return the number of a name, -1 for None; raise KeyError for an unknown name."""
         return self.codes[name]
 
-    def encode(self, values: Iterable[Any]) -> np.ndarray:
+    def encode(self, values: Iterable[Label]) -> np.ndarray:
         """Return the numbers of these names as an int32 array, -1 for None; raise KeyError at an unknown name."""
         return np.array([*map(self.codes.__getitem__, values)], np.int32)
 
-    def encode_known(self, values: Iterable[Any]) -> np.ndarray:
+    def encode_known(self, values: Iterable[Label]) -> np.ndarray:
         """Return the numbers of these names, -1 for None and for unknown names."""
         get = self.codes.get
         return np.array([get(name, NONE) for name in values], np.int32)
 
-    def decode(self, codes: Iterable[int]) -> list[Any]:
+    def decode(self, codes: Iterable[int]) -> list[Label]:
         """Return the names with these numbers, None for -1."""
         names = self.names
         return [names[code] if code >= 0 else None for code in codes]
 
-    def add(self, values: Iterable[Any]) -> None:
+    def add(self, values: Iterable[Label]) -> None:
         """Give each new name the next number."""
         for value in values:
             if value not in self.codes:
@@ -115,8 +116,8 @@ class Names:
         del self.names[count:]
 
     def match(
-        self, votes: Collection[Any], where: Callable[[Any], str] = lambda _: "", *, learning: bool = True
-    ) -> dict[Any, Any]:
+        self, votes: Collection[Label], where: Callable[[Label], str] = lambda _: "", *, learning: bool = True
+    ) -> dict[Name, Label]:
         """Return the votes that are a known class in another spelling, and that class; warn of them.
 
         Parameters
@@ -154,7 +155,7 @@ class Names:
             refuse_kinds(votes, self.names)
         return found
 
-    def respell(self, values: Iterable[Any]) -> dict[Any, Any]:
+    def respell(self, values: Iterable[Label]) -> dict[Name, Label]:
         """Return the values that are a known class in another spelling, and its known spelling; warn of them.
 
         Where all classes are whole numbers, so is a class that is not yet known.
@@ -176,7 +177,9 @@ class Names:
             warn(f"{value!r} is taken for the class {name!r}{more}; write classes alike in votes, scores and labels")
         return found
 
-    def _refuse_no_vote(self, votes: Collection[Any], strange: Sequence[Any], where: Callable[[Any], str]) -> None:
+    def _refuse_no_vote(
+        self, votes: Collection[Label], strange: Sequence[Label], where: Callable[[Label], str]
+    ) -> None:
         """Refuse -1, as a number or as text, where all labels are 0, 1, 2, ..."""
         silent = next((vote for vote in strange if written(vote) == "-1"), None)
         known = self.names or [vote for vote in votes if written(vote) != "-1"]
@@ -199,19 +202,19 @@ def missing(value: Any) -> bool:
     return value is None or value is np.ma.masked or type(value).__name__ == "NAType" or value != value
 
 
-def no_label(label: Any) -> bool:
+def no_label(label: Label) -> bool:
     """Return whether there is no label yet: None, nan, pandas' NA or text that is empty but for spaces."""
     return missing(label) or (isinstance(label, str) and not label.strip())
 
 
-def silent_votes(abstain: Any) -> Collection[Any]:
+def silent_votes(abstain: Any) -> Collection[Label]:
     """Return the votes that mean abstention: what ``abstain`` names and empty text; none for an empty set."""
     if isinstance(abstain, (set, frozenset)):
         return {*abstain, ""} if abstain else ()
     return ("",) if abstain is None else (abstain, "")
 
 
-def distinct_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
+def distinct_classes(classes: Sequence[Label]) -> tuple[Label, ...]:
     """Return the classes as given by a user, checked."""
     if isinstance(classes, str):
         raise TypeError(f"classes must be a list of labels, got the text {classes!r}; try list({classes!r})")
@@ -252,7 +255,7 @@ def written(value: Any) -> str | None:
     return None
 
 
-def near_misses(strange: Collection[Any], known: Collection[Any]) -> dict[str, str]:
+def near_misses(strange: Collection[Label], known: Collection[Label]) -> dict[str, str]:
     """Return names that differ from a known class in case or surrounding punctuation only, and that class.
 
     Examples
@@ -271,11 +274,11 @@ def _bare(text: str) -> str:
     return text.strip(AROUND).casefold()
 
 
-def _is_broken(vote: Any) -> bool:
+def _is_broken(vote: Label) -> bool:
     return isinstance(vote, float) and not vote.is_integer()
 
 
-def refuse_kinds(votes: Collection[Any], known: Collection[Any]) -> None:
+def refuse_kinds(votes: Collection[Label], known: Collection[Label]) -> None:
     """Refuse text where labels are numbers, or numbers where they are text.
 
     Examples
@@ -303,7 +306,7 @@ def distinct_names(
     what: str = "labels",
     place: Callable[[tuple[int, ...]], str] = lambda at: f"trial {at[0]}",
     blank: bool = False,
-) -> tuple[list[Any], np.ndarray]:
+) -> tuple[list[Label], np.ndarray]:
     """Return the distinct names, sorted if they can be, and the number of each: -1 where it is missing.
 
     None, nan, masked, pandas' NA and, unless ``blank``, empty text are missing. A vote ``...``, of a voter that was not
@@ -316,7 +319,7 @@ def distinct_names(
     (['x', 'y'], [[0, -2], [1, -1]])
     """
 
-    def empty(name: Any) -> bool:
+    def empty(name: Label) -> bool:
         return no_label(name) and not (blank and isinstance(name, str) and not name)
 
     if array.dtype != object:
@@ -324,7 +327,7 @@ def distinct_names(
         found = values.tolist()
         silent = [code for code, name in enumerate(found) if empty(name)]
         return used_names(found, np.where(np.isin(codes, silent), np.int32(NONE), codes)) if silent else (found, codes)
-    numbers: dict[Any, int] = {None: NONE, ...: NOT_ASKED}
+    numbers: dict[Name, int] = {None: NONE, ...: NOT_ASKED}
     flat: list[int] = []
     try:
         for name in array.ravel().tolist():
@@ -341,7 +344,7 @@ def distinct_names(
     for name in found:
         refuse_wide(what, name)
     try:
-        order = sorted(found)
+        order = sorted(found)  # type: ignore[type-var]
     except TypeError:  # names of several kinds have no order
         return found, codes
     if order != found:
@@ -372,7 +375,7 @@ def _distinct_values(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, inverse.reshape(array.shape).astype(np.int32)
 
 
-def used_names(names: Sequence[Any], codes: np.ndarray) -> tuple[list[Any], np.ndarray]:
+def used_names(names: Sequence[Label], codes: np.ndarray) -> tuple[list[Label], np.ndarray]:
     """Return the names and codes without names that do not occur."""
     used = np.unique(codes[codes >= 0])
     if len(used) == len(names):
@@ -383,8 +386,8 @@ def used_names(names: Sequence[Any], codes: np.ndarray) -> tuple[list[Any], np.n
 
 
 def distinct_labels(
-    labels: Sequence[Any] | np.ndarray, size: int | None = None, gaps: bool = False
-) -> tuple[list[Any], np.ndarray]:
+    labels: Sequence[Label] | np.ndarray, size: int | None = None, gaps: bool = False
+) -> tuple[list[Label], np.ndarray]:
     """Return the distinct labels and the number of each; with ``gaps``, -1 where there is none yet.
 
     Without ``gaps`` missing labels are refused; so are infinite ones, and labels that are not one for each of ``size``
@@ -421,14 +424,14 @@ def label_array(labels: Any) -> np.ndarray:
     return array
 
 
-def as_array(names: Sequence[Any]) -> np.ndarray:
+def as_array(names: Sequence[Label]) -> np.ndarray:
     """Return labels as an array of their own kind, or of objects if they are of several."""
     array = np.array(names) if not any(isinstance(name, tuple) for name in names) else np.zeros((0, 0))
     rounded = array.dtype.kind == "f" and any(isinstance(name, int) and abs(name) >= 2**53 for name in names)
     return array if array.ndim == 1 and array.tolist() == list(names) and not rounded else label_array(list(names))
 
 
-def named(numbers: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
+def named(numbers: np.ndarray, classes: Sequence[Label]) -> np.ndarray:
     """Return the classes with these numbers; None for -1, which is before the first class is known."""
     names = as_array(classes)
     if numbers.min(initial=0) < 0:
@@ -442,7 +445,9 @@ def named(numbers: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
 # -- voters that are none -----------------------------------------------------------------------------------------
 
 
-def refuse_ids(columns: Sequence[Collection[Any]], shown: Sequence[str], size: int, labels: Collection[Any]) -> None:
+def refuse_ids(
+    columns: Sequence[Collection[Label]], shown: Sequence[str], size: int, labels: Collection[Label]
+) -> None:
     """Refuse a column with another value in every row, few of them a label; none, where labels are as many as rows.
 
     Parameters
@@ -468,7 +473,7 @@ def refuse_ids(columns: Sequence[Collection[Any]], shown: Sequence[str], size: i
             )
 
 
-def warn_of_strangers(columns: Sequence[Collection[Any]], shown: Sequence[str], labels: Collection[Any]) -> None:
+def warn_of_strangers(columns: Sequence[Collection[Label]], shown: Sequence[str], labels: Collection[Label]) -> None:
     """Refuse votes of which none is ever a label, and warn of single columns of this kind; ``labels`` are not few.
 
     Examples
@@ -477,7 +482,7 @@ def warn_of_strangers(columns: Sequence[Collection[Any]], shown: Sequence[str], 
     Traceback (most recent call last):
     ValueError: votes: no vote is ever a label; votes are such as 'No', and labels such as 'no'. Write them alike
     """
-    known, voted = set(labels), set[Any]().union(*columns)
+    known, voted = set(labels), set[Label]().union(*columns)
     strangers = [i for i, votes in enumerate(columns) if votes and known.isdisjoint(votes)]
     if strangers and len(strangers) == sum(map(bool, columns)):
         raise ValueError(

@@ -15,6 +15,7 @@ import numpy as np
 from linmax.data.blocks import COPY, copied
 from linmax.data.instances import Instances
 from linmax.data.names import missing
+from linmax.util.aliases import Label, Name
 
 __all__ = ["Sides", "read_sides"]
 
@@ -32,7 +33,7 @@ class Sides:
     columns: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # (voter, value or ITSELF)
     counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def debuts(self, held: Sequence[Sequence[Any]]) -> list[int]:
+    def debuts(self, held: Sequence[Sequence[Label]]) -> list[int]:
         """The first trial, and those at which a value holds for the first time.
 
         Examples
@@ -42,13 +43,13 @@ class Sides:
         """
         met, begins = set(self.values), {0}
         for i, column in enumerate(held):
-            first: dict[Any, int] = {}
+            first: dict[Name, int] = {}
             for t, value in enumerate(column):
                 first.setdefault(value, t)
             begins |= {t for value, t in first.items() if value is not None and (i, value) not in met}
         return sorted(begins)
 
-    def joined(self, held: Sequence[Sequence[Any]], voters: int) -> Sides:
+    def joined(self, held: Sequence[Sequence[Label]], voters: int) -> Sides:
         """Add the new values of further trials; ``held`` gives the values of each side column."""
         met = ((i, value) for i, column in enumerate(held) for value in dict.fromkeys(column) if value is not None)
         values = tuple(dict.fromkeys([*self.values, *met]))
@@ -67,7 +68,7 @@ class Sides:
         counts_met[: len(self.counts)] = self.counts
         return replace(self, values=values, columns=np.concatenate([self.columns, fresh]), counts=counts_met)
 
-    def places(self, held: Sequence[Sequence[Any]], trials: int) -> np.ndarray:
+    def places(self, held: Sequence[Sequence[Label]], trials: int) -> np.ndarray:
         """(trials, side columns) places among the values; -1 for a missing or unknown value."""
         found = np.full((trials, len(self.names)), -1, np.int64)
         place = {value: p for p, value in enumerate(self.values)}
@@ -160,7 +161,7 @@ class Sides:
         return cls(tuple(description["by"]), values, arrays["columns"], arrays["counts"])
 
 
-def read_sides(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
+def read_sides(names: Sequence[str], columns: Sequence[Sequence[Label]]) -> list[list[Label]]:
     """Side columns as lists of values, None where one is missing."""
     found = []
     for name, column in zip(names, columns, strict=True):

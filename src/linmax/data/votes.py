@@ -15,6 +15,7 @@ import numpy as np
 from linmax.core.contract import HUGE
 from linmax.data.names import NONE, NOT_ASKED, Names, distinct_names, label_array, refuse_ids, silent_votes, used_names
 from linmax.normalization import checked_scores
+from linmax.util.aliases import Label, Name
 from linmax.util.checks import refuse_masked
 
 __all__ = ["Ballots", "encode_votes", "in_classes", "read_ballots", "read_votes"]
@@ -22,7 +23,7 @@ __all__ = ["Ballots", "encode_votes", "in_classes", "read_ballots", "read_votes"
 
 def encode_votes(
     table: np.ndarray, columns: Sequence[str] | None = None
-) -> tuple[np.ndarray, list[Any], np.ndarray | None]:
+) -> tuple[np.ndarray, list[Label], np.ndarray | None]:
     """Return the votes as places among the distinct ones, these, and who was not asked (None if all were).
 
     Empty text is a vote like others; `linmax.data.names.silent_votes` decides whether it means abstention.
@@ -44,11 +45,11 @@ def encode_votes(
 
 def in_classes(
     codes: np.ndarray,
-    named: Sequence[Any],
-    classes: Sequence[Any] | None,
+    named: Sequence[Label],
+    classes: Sequence[Label] | None,
     columns: Sequence[str],
     abstain: Any = None,
-) -> tuple[np.ndarray, tuple[Any, ...]]:
+) -> tuple[np.ndarray, tuple[Label, ...]]:
     """Return votes as places among the classes, all others refused, and the classes: those voted for if not given."""
     silent = {*silent_votes(abstain)}
     order = tuple(name for name in named if name not in silent) if classes is None else tuple(classes)
@@ -67,8 +68,8 @@ def in_classes(
 
 
 def read_votes(
-    votes: Any, size: int, classes: tuple[Any, ...] | None, abstain: Any
-) -> tuple[np.ndarray, tuple[Any, ...], tuple[str, ...]]:
+    votes: Any, size: int, classes: tuple[Label, ...] | None, abstain: Any
+) -> tuple[np.ndarray, tuple[Label, ...], tuple[str, ...]]:
     """Return codes (-1 abstains), the classes they stand for and the voters' names, as `instances` takes them."""
     if votes is None:
         return np.zeros((size, 0), np.int32), classes or (), ()
@@ -134,9 +135,9 @@ class Ballots:
     """
 
     codes: np.ndarray
-    named: list[Any]
+    named: list[Label]
     names: tuple[str, ...] | None
-    sides: tuple[list[Any], ...] = ()
+    sides: tuple[list[Label], ...] = ()
     skipped: np.ndarray | None = None
     scores: np.ndarray | None = None
 
@@ -165,7 +166,7 @@ class Ballots:
             scores=None if self.scores is None else self.scores[rows],
         )
 
-    def without(self, votes: Collection[Any]) -> Ballots:
+    def without(self, votes: Collection[Label]) -> Ballots:
         """Return the ballots with these votes as abstentions."""
         silent = [c for c, name in enumerate(self.named) if name in votes]
         if not silent:
@@ -173,14 +174,14 @@ class Ballots:
         named, codes = used_names(self.named, np.where(np.isin(self.codes, silent), np.int32(NONE), self.codes))
         return replace(self, codes=codes, named=named)
 
-    def renamed(self, names: Mapping[Any, Any]) -> Ballots:
+    def renamed(self, names: Mapping[Name, Label]) -> Ballots:
         """Return the ballots with other names for some votes, which may be those of other votes."""
         named = [names.get(name, name) for name in self.named]
         distinct = list(dict.fromkeys(named))
         place = {name: c for c, name in enumerate(distinct)}
         return replace(self, codes=np.array([*map(place.get, named), NONE], np.int32)[self.codes], named=distinct)
 
-    def matched(self, known: Collection[Any], abstain: Any = None, *, learning: bool = True) -> Ballots:
+    def matched(self, known: Collection[Label], abstain: Any = None, *, learning: bool = True) -> Ballots:
         """Return the votes as they are meant, given the labels and classes that are known; warn of what was matched.
 
         Examples
@@ -202,7 +203,7 @@ class Ballots:
         return ballots.renamed(found) if found else ballots
 
     @property
-    def columns(self) -> list[list[Any]]:
+    def columns(self) -> list[list[Label]]:
         """The distinct votes of each voter, in the order of their first trials."""
         found = []
         for column in self.codes.T:
@@ -215,7 +216,7 @@ class Ballots:
         """The columns' names in messages."""
         return list(map(repr, self.names or range(self.count)))
 
-    def where(self, vote: Any) -> str:
+    def where(self, vote: Label) -> str:
         """Return the first place of a vote, for messages."""
         t, i = np.argwhere(self.codes == self.named.index(vote))[0].tolist()
         return f" at trial {t}, voter {self.shown[i]}"
@@ -291,7 +292,7 @@ def _from_rows(rows: Sequence[Any], by: Sequence[str | int]) -> Ballots:
     return _read(table, _distinct(names), by)
 
 
-def _from_columns(columns: Mapping[Any, Any], by: Sequence[str | int]) -> Ballots:
+def _from_columns(columns: Mapping[Name, Sequence[Label]], by: Sequence[str | int]) -> Ballots:
     names = _distinct(columns)
     for name, block in columns.items():
         if isinstance(block, (str, bytes)) or not hasattr(block, "__iter__"):

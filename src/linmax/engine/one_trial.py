@@ -47,6 +47,7 @@ from linmax.learners.attributes.pairs import PairMembers
 from linmax.learners.attributes.pool import RunningPool, width_of
 from linmax.learners.attributes.stacker import FusionT, fingerprints, fuse
 from linmax.learners.attributes.warm_up import DENSE
+from linmax.util.aliases import Label, Name
 
 __all__ = [
     "FAILED",
@@ -163,11 +164,11 @@ def teach(address: int, count: int, voted: int, label: int) -> int:
 class NamePlaces(NamedTuple):
     """Places of the names that an instance may have."""
 
-    attributes: dict[Any, int]
-    voters: dict[Any, int]
-    chosen: dict[Any, int]  # the place of each class that may be voted for; None is an abstention
-    known: dict[Any, int]  # the place of each class that has had a label
-    classes: list[Any]
+    attributes: dict[Name, int]
+    voters: dict[Name, int]
+    chosen: dict[Name, int]  # the place of each class that may be voted for; None is an abstention
+    known: dict[Name, int]  # the place of each class that has had a label
+    classes: list[Label]
     attributes_by_number: int  # how many, from the first on, are named 0, 1, ...
     voters_by_number: int
 
@@ -228,7 +229,7 @@ class OneTrialPath:
             self._ask = ask.compiled
         return self._answer(self._ask(self._address, count, votes is not None))
 
-    def teach(self, attributes: Any, votes: Any, label: Any) -> Any:
+    def teach(self, attributes: Any, votes: Any, label: Label) -> Any:
         """Learn an instance; return the class predicted before, or REFUSED with nothing changed, or FAILED."""
         try:
             place = self._names.known[label]
@@ -265,7 +266,7 @@ class OneTrialPath:
         if type(votes) is dict:
             row[:] = self._nobody
             places: Iterable[int] = [names.voters[voter] for voter in votes]
-            choices: Iterable[Any] = votes.values()
+            choices: Iterable[Label] = votes.values()
         elif (type(votes) is list or type(votes) is tuple) and len(votes) == len(row) == names.voters_by_number:
             places, choices = range(len(row)), votes
         else:
@@ -512,7 +513,7 @@ class NumbersPath(OneTrialPath):
     def ask(self, attributes: Any, votes: Any) -> Any:
         return super().ask(attributes, votes) if self._open and not self._large.long_runs else REFUSED
 
-    def teach(self, attributes: Any, votes: Any, label: Any) -> Any:
+    def teach(self, attributes: Any, votes: Any, label: Label) -> Any:
         first, large, trials = self._pool.first, self._large, self._instances
         if not self._open or (first.open and first.until == 1) or self._pool.fusion.is_full:
             return REFUSED  # the pool looks at the first trials after this one, or the set of fingerprints doubles

@@ -74,7 +74,7 @@ from linmax.models.report import Details, Explanation, Report, Side, StoredRows,
 from linmax.normalization import Normalizer, log_shares, soft_votes
 from linmax.techniques.technique import LearnerLike
 from linmax.util import files
-from linmax.util.aliases import Costs, Label, Labels, PathLike, VoteColumns
+from linmax.util.aliases import Costs, Label, Labels, Name, PathLike, VoteColumns
 from linmax.util.checks import at_least, fraction, one_of, warn
 from linmax.util.names import by_part
 from linmax.util.progress import LateProgress
@@ -225,7 +225,7 @@ class RowReader:
             return None
         return self.row(dict(zip(self.voters.names, cells, strict=True)))
 
-    def row(self, cells: dict[str, Any]) -> VoteBatch | None:
+    def row(self, cells: dict[Name, Label] | dict[str, Label]) -> VoteBatch | None:
         """Return the trial with one vote of each voter that was queried, and the values of the side columns."""
         if self.open:
             return None

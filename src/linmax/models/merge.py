@@ -68,6 +68,7 @@ __all__ = [
 
 
 State = tuple[dict[str, Any], dict[str, np.ndarray]]  # of a model
+Item = TypeVar("Item")
 Mergeable = TypeVar("Mergeable", Learner, StreamModel, VoteFusion)
 HOW = ("uniform", "trials", "mistakes")
 
@@ -327,9 +328,9 @@ class Union(NamedTuple):
     finish: Callable[[Model, Mixture], Any]
 
 
-def union_of_names(lists: Iterable[Sequence[Any]]) -> tuple[list[Any], list[np.ndarray]]:
+def union_of_names(lists: Iterable[Sequence[Item]]) -> tuple[list[Item], list[np.ndarray]]:
     """Join names in order of appearance; returns them and the places of each list's names."""
-    table: dict[Any, int] = {}
+    table: dict[Item, int] = {}
     maps = [np.array([table.setdefault(name, len(table)) for name in names], np.int64) for names in lists]
     return list(table), maps
 

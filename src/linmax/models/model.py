@@ -19,7 +19,7 @@ from copy import copy, deepcopy
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -54,12 +54,14 @@ from linmax.techniques.node import Node
 from linmax.techniques.selecting import Selecting
 from linmax.techniques.voting import Voted
 from linmax.util import files
+from linmax.util.aliases import Label
 from linmax.util.draws import another
 from linmax.util.names import by_part
 
 __all__ = ["Member", "Model", "chosen", "mask_of", "refuse_others"]
 
 LARGEST_TABLE = 16 * LARGEST_RING  # scores of the trials that are played at a time
+Class = TypeVar("Class")
 WRONG_STREAM = 2  # of the draws of other classes
 
 
@@ -97,7 +99,7 @@ class Model(Confidence):
         self,
         learner: Any,
         layout: Layout,
-        classes: Sequence[Any] = (),
+        classes: Sequence[Label] = (),
         settings: Settings | None = None,
         columns: Columns | None = None,
     ) -> None:
@@ -144,7 +146,7 @@ class Model(Confidence):
         return top.asked_for if isinstance(top, Selecting) else self.trials
 
     @property
-    def known(self) -> list[Any]:
+    def known(self) -> list[Label]:
         """The classes that may be predicted: all, or in discovery those that a label, or also a vote, has named."""
         return self.classes[: int(self.engine.state.shape[KNOWN])]
 
@@ -226,7 +228,7 @@ class Model(Confidence):
 
     # -- growth ---------------------------------------------------------------------------------------------------
 
-    def grow(self, layout: Layout, classes: Iterable[Any] = ()) -> None:
+    def grow(self, layout: Layout, classes: Iterable[Label] = ()) -> None:
         """Make room for the columns of this layout and for further classes, which are numbered as they become known.
 
         A class is known after the first trial with its label or, where votes discover classes, in the first trial with
@@ -238,7 +240,7 @@ class Model(Confidence):
             self.record = widened(self.record, len(names))
             self.classes = names
 
-    def enlarged(self, layout: Layout, classes: Iterable[Any] = ()) -> Self:
+    def enlarged(self, layout: Layout, classes: Iterable[Label] = ()) -> Self:
         """Return a copy to predict with, which has further columns and classes; this model stays as it is."""
         other = copy(self)
         other.engine = deepcopy(self.engine)
@@ -374,7 +376,7 @@ class Model(Confidence):
     def run(
         self,
         instances: Instances,
-        labels: Sequence[Any] | np.ndarray,
+        labels: Sequence[Label] | np.ndarray,
         *,
         margins: bool = False,
         grow: bool = False,
@@ -415,7 +417,7 @@ class Model(Confidence):
     def run_numbered(
         self,
         instances: Instances,
-        found: tuple[list[Any], np.ndarray],
+        found: tuple[list[Label], np.ndarray],
         *,
         margins: bool = False,
         grow: bool = False,
@@ -450,7 +452,7 @@ class Model(Confidence):
             wrong = np.where(labels < 0, (predictions >= 0) & (predictions == NO_LABEL - 1 - labels), wrong)
         return Trace(self, named(predictions, self.classes), wrong, changed, outcome.margins, learned=labels)
 
-    def _debuts(self, instances: Instances, found: tuple[list[Any], np.ndarray]) -> dict[int, list[Any]]:
+    def _debuts(self, instances: Instances, found: tuple[list[Label], np.ndarray]) -> dict[int, list[Label]]:
         """Return the classes that become known, by the trial that names each of them first.
 
         There the model grows, so that it does not matter how trials are cut into calls. In one trial those voted for
@@ -469,7 +471,7 @@ class Model(Confidence):
                     trial, column = divmod(place, codes.shape[1])
                     here = (trial, column + kind * instances.votes.shape[1])
                     first[name] = min(first.get(name, here), here)
-        debuts: dict[int, list[Any]] = {}
+        debuts: dict[int, list[Label]] = {}
         for name, (trial, _) in sorted(first.items(), key=lambda item: item[1]):
             debuts.setdefault(trial, []).append(spelling.get(name, name))
         return debuts
@@ -503,7 +505,7 @@ class Model(Confidence):
         """The probability of each of `classes` for each instance; nothing is learned."""
         return self.probabilities(self.judge(self.fitted(instances))[1])
 
-    def margin(self, instances: Instances, labels: Sequence[Any] | np.ndarray) -> float:
+    def margin(self, instances: Instances, labels: Sequence[Label] | np.ndarray) -> float:
         """min over trials of (zeta(label) - zeta(rival)) / (sqrt(2) ||w||_2): the margin that these weights give.
 
         For attributes alone this is the textbook margin of a multi-class linear classifier: with R = instances.radius
@@ -533,7 +535,7 @@ class Model(Confidence):
         self,
         instances: Instances,
         layout: Layout | None = None,
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Label] | None = None,
         grow: bool = False,
     ) -> Trials:
         """The instances in these columns and classes, or else the present ones, after the checks that rules need."""
@@ -593,7 +595,7 @@ class Model(Confidence):
 
     @classmethod
     def of(
-        cls, engine: Engine, classes: Sequence[Any], columns: Columns, mistakes: int, parts: Sequence[Model]
+        cls, engine: Engine, classes: Sequence[Label], columns: Columns, mistakes: int, parts: Sequence[Model]
     ) -> Self:
         """The model of a merged engine. Its recent scores are those of the ``parts``, the latest of each."""
         model = cls.__new__(cls)
@@ -615,7 +617,7 @@ class Model(Confidence):
         return self._state(as_pickled(self.learner, self.engine.rules))
 
 
-def chosen(scores: np.ndarray, sets: np.ndarray, classes: Sequence[Any]) -> list[tuple[Any, ...]]:
+def chosen(scores: np.ndarray, sets: np.ndarray, classes: Sequence[Class]) -> list[tuple[Class, ...]]:
     """Prediction sets by name, the classes with the highest scores first."""
     order = np.argsort(-scores, axis=1, kind="stable")
     return [tuple(classes[c] for c in row if inside[c]) for row, inside in zip(order.tolist(), sets, strict=True)]
@@ -641,7 +643,7 @@ def _among(trials: Trials, k: int) -> Trials:
     return trials._replace(votes=votes, scores=scores)
 
 
-def _numbered(distinct: list[Any], inverse: np.ndarray, classes: Sequence[Any]) -> np.ndarray:
+def _numbered(distinct: list[Label], inverse: np.ndarray, classes: Sequence[Label]) -> np.ndarray:
     """Return labels as class numbers, coded as in `Model.play`; a class that is not a label may be unknown."""
     if inverse.min(initial=0) >= -1 and distinct == list(classes[: len(distinct)]):  # as a rule
         return inverse.astype(np.int32)
@@ -668,5 +670,5 @@ def refuse_others(instances: Any) -> None:
         )
 
 
-def _short(items: Sequence[Any]) -> str:
+def _short(items: Sequence[Label]) -> str:
     return repr(list(items)) if len(items) <= 10 else f"[{', '.join(map(repr, items[:10]))}, ... {len(items)} in all]"

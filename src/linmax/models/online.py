@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from linmax.core.contract import HUGE, NO_LABEL, Trials
+from linmax.core.contract import HUGE, NO_LABEL, Rule, Trials
 from linmax.data.answers import Key, TrialAnswers, none_probability, opened_key, stored_key
 from linmax.data.arrays import Layout, no_trials
 from linmax.data.features import row_attributes
@@ -69,15 +69,15 @@ class Instance(NamedTuple):
     With candidates, votes and scores are of their places among these.
     """
 
-    attributes: dict[Any, float]
-    votes: dict[Any, Any]
-    scores: dict[Any, dict[Any, float]]
-    candidates: list[Any] | None = None
+    attributes: dict[Name, float]
+    votes: dict[Name, Label]
+    scores: dict[Name, dict[Label, float]]
+    candidates: list[Label] | None = None
 
     @property
-    def blocks(self) -> tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]]:
-        """Attributes, votes and scores."""
-        return self[:3]
+    def blocks(self) -> tuple[Iterable[Name], Iterable[Name], Iterable[Name]]:
+        """Names of the attributes, voters and raters in it."""
+        return self.attributes, self.votes, self.scores
 
     @property
     def largest(self) -> float:
@@ -92,15 +92,17 @@ class InstanceReader:
     With a ``normalizer`` each rater becomes several, named (rater, normalization).
     """
 
-    def __init__(self, classes: Sequence[Any], fixed: bool, bounded: Any, normalizer: Normalizer | None = None) -> None:
+    def __init__(
+        self, classes: Sequence[Label], fixed: bool, bounded: Rule | None, normalizer: Normalizer | None = None
+    ) -> None:
         self.classes, self.fixed, self.bounded, self.normalizer = classes, fixed, bounded, normalizer
 
     @cached_property
-    def _known(self) -> dict[Any, None]:
+    def _known(self) -> dict[Label, None]:
         """The classes, to look them up."""
         return dict.fromkeys(self.classes)
 
-    def read_label(self, label: Any, what: str = "label") -> Any:
+    def read_label(self, label: Label, what: str = "label") -> Any:
         """Return a label in the spelling of its class; refuse what is no label, or not among the classes if fixed."""
         try:
             known = label in self._known
@@ -114,11 +116,11 @@ class InstanceReader:
         self._check_class(what, label)
         return label.item() if isinstance(label, np.generic) else label
 
-    def _check_class(self, what: str, name: Any) -> None:
+    def _check_class(self, what: str, name: Label) -> None:
         if self.fixed and name not in self.classes:
             raise ValueError(f"{what}: {name!r} is not among the classes {self.classes!r}, which were fixed")
 
-    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Any = UNSET) -> Instance:
+    def read(self, attributes: Attributes, votes: Votes, scores: Scores, label: Label = UNSET) -> Instance:
         """Return an instance by name, checked; with its label, which may be None, if it is to be learned."""
         if attributes is None and votes is None and scores is None:
             raise TypeError("an instance needs attributes, votes= or scores=; got none of them")
@@ -141,7 +143,7 @@ class InstanceReader:
             self._check_range(self.bounded, numbers, rated)
         return Instance(numbers, voted, rated)
 
-    def respelled(self, voted: dict[Any, Any], label: Any) -> dict[Any, Any]:
+    def respelled(self, voted: dict[Name, Label], label: Label) -> dict[Name, Label]:
         """Return votes in the spelling of the classes, and of the label if the instance is to be learned."""
         votes = cast_votes(voted)
         if all(choice in self._known for choice in votes.values()):
@@ -154,13 +156,13 @@ class InstanceReader:
             found = names.match(choices, lambda choice: f" of {voters[choice]!r}", learning=label is not UNSET)
         return {name: found.get(choice, choice) for name, choice in voted.items()} if found else voted
 
-    def _with(self, label: Any) -> dict[Any, None]:
+    def _with(self, label: Label) -> dict[Label, None]:
         """Return the classes, and the label if there is one."""
         if label is UNSET or no_label(label):
             return self._known
         return {**self._known, label.item() if isinstance(label, np.generic) else label: None}
 
-    def _ratings(self, rater: Any, row: Any, label: Any) -> dict[Any, float]:
+    def _ratings(self, rater: Name, row: Any, label: Label) -> dict[Label, float]:
         """One rater's {class: number}."""
         if isinstance(row, Mapping):
             if not all(name in self._known for name in row):
@@ -177,7 +179,7 @@ class InstanceReader:
             )
         return {c: _number(f"scores of {rater!r}", c, v) for c, v in zip(self.classes, values, strict=True)}
 
-    def _check_range(self, rule: Any, numbers: dict[Any, float], rated: dict[Any, dict[Any, float]]) -> None:
+    def _check_range(self, rule: Rule, numbers: dict[Name, float], rated: dict[Name, dict[Label, float]]) -> None:
         for name, value in numbers.items():
             if abs(value) > 1.0 + 1e-12:
                 raise ValueError(f"{rule} needs attributes in [-1, 1], got {value!r} for {name!r}; scale them")
@@ -190,7 +192,7 @@ class InstanceReader:
                 )
 
 
-def cast_votes(voted: Mapping[Any, Any]) -> dict[Any, Any]:
+def cast_votes(voted: Mapping[Name, Label]) -> dict[Name, Label]:
     """Return the votes without abstentions."""
     return {name: choice for name, choice in voted.items() if choice is not None}
 
@@ -200,9 +202,9 @@ def normalizer_of(kinds: str | Sequence[str] | None) -> Normalizer | None:
     return None if kinds is None else Normalizer(kinds)
 
 
-def normalized(normalizer: Normalizer, rated: Mapping[Any, Mapping[Any, float]]) -> dict[Any, dict[Any, float]]:
+def normalized(normalizer: Normalizer, rated: Mapping[Name, Mapping[Label, float]]) -> dict[Name, dict[Label, float]]:
     """Each rater under every normalization, over the classes that it rates; the others have 0, which is lowest."""
-    found = {}
+    found: dict[Name, dict[Label, float]] = {}
     for name, row in rated.items():
         if not row:
             continue
@@ -230,7 +232,7 @@ def check_places(what: str, places: np.ndarray, count: int, among: str) -> None:
         )
 
 
-def _items(what: str, block: Any) -> Iterable[tuple[Any, Any]]:
+def _items(what: str, block: Attributes | Votes | Scores) -> Iterable[tuple[Name, Any]]:
     """Return names and values of one block of an instance; an array names its columns 0, 1, ..."""
     if block is None:
         return []
@@ -242,12 +244,12 @@ def _items(what: str, block: Any) -> Iterable[tuple[Any, Any]]:
     return enumerate(values)
 
 
-def numbered(names: Mapping[Any, int]) -> int:
+def numbered(names: Mapping[Name, int]) -> int:
     """Return how many names, from the first on, are 0, 1, ..."""
     return next((place for place, name in enumerate(names) if type(name) is not int or name != place), len(names))
 
 
-def _number(what: str, name: Any, value: Any) -> float:
+def _number(what: str, name: Name, value: Any) -> float:
     try:
         number = float(value) if not isinstance(value, str) else math.nan
     except (TypeError, ValueError, OverflowError):
@@ -271,7 +273,7 @@ class Pending(NamedTuple):
     predicted: Any
 
     @property
-    def answer(self) -> Any:
+    def answer(self) -> Label:
         """Prediction, by name."""
         names = self.instance.candidates
         return self.predicted if names is None else names[self.predicted]
@@ -283,7 +285,7 @@ class PendingInstances:
     def __init__(self, size: int) -> None:
         self.size = size
         self._pending: dict[Any, Pending] = {}
-        self.labelled: dict[Any, None] = {}  # in order; the oldest are forgotten
+        self.labelled: dict[Label, None] = {}  # in order; the oldest are forgotten
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -357,11 +359,11 @@ class PendingInstances:
         return found
 
 
-def _pairs(named: Mapping[Any, Any]) -> list[list[Any]]:
+def _pairs(named: Mapping[Name, Label]) -> list[list[Label]]:
     return [[files.plain(name), files.plain(value)] for name, value in named.items()]
 
 
-def _unpaired(pairs: Sequence[Sequence[Any]]) -> dict[Any, Any]:
+def _unpaired(pairs: Sequence[Sequence[Any]]) -> dict[Name, Any]:
     return {files.named(name): files.named(value) for name, value in pairs}
 
 
@@ -371,7 +373,7 @@ def _unpaired(pairs: Sequence[Sequence[Any]]) -> dict[Any, Any]:
 class Scored(NamedTuple):
     """Scores of one instance: the classes or candidates, the model, the table (1, classes), the place predicted."""
 
-    names: Sequence[Any]
+    names: Sequence[Label]
     model: Model
     table: np.ndarray
     place: int
@@ -439,7 +441,7 @@ class Learner:
     _normalizer: Normalizer | None  # of raters
     _fixed: bool
     _asking: Asking
-    _recent: list[tuple[dict[Any, Any] | np.ndarray, Hashable]]  # votes (by name, or all as places) and labels of
+    _recent: list[tuple[dict[Name, Label] | np.ndarray, Hashable]]  # votes (by name, or all as places) and labels of
     # trials that are not yet stored for panels
 
     def __init__(
@@ -630,7 +632,7 @@ class Learner:
         return predicted
 
     def _learn_candidate(
-        self, blocks: Blocks, candidates: Candidates, pending: Pending | None, name: Any, denied: bool, weight: float
+        self, blocks: Blocks, candidates: Candidates, pending: Pending | None, name: Label, denied: bool, weight: float
     ) -> Any:
         """Learn a trial with candidates, or with answers of its own."""
         answers, what = self._answers, "wrong" if denied else "label"
@@ -649,7 +651,7 @@ class Learner:
             self._learn_instance(instance, place if place >= 0 else None, denied, served, weight)
         return names[served] if names else None
 
-    def _learn_class(self, blocks: Blocks, pending: Pending | None, name: Any, denied: bool, weight: float) -> Any:
+    def _learn_class(self, blocks: Blocks, pending: Pending | None, name: Label, denied: bool, weight: float) -> Any:
         """Learn a trial whose classes are those of the learner."""
         label = None
         if denied or not no_label(name):
@@ -845,7 +847,7 @@ class Learner:
         """
         return self._model.weights
 
-    def _layout(self, *blocks: Iterable[Any]) -> Layout:
+    def _layout(self, *blocks: Iterable[Name]) -> Layout:
         """Return the columns of all names, and of those in ``blocks`` (attributes, votes, scores) that are new."""
         new = [0, 0, 0]
         for number, (names, block) in enumerate(zip(self._columns, blocks, strict=False)):
@@ -854,11 +856,11 @@ class Learner:
         return Layout(voters, raters, 0, attributes, self._engine.layout.constant)
 
     @property
-    def _columns(self) -> tuple[dict[Any, int], dict[Any, int], dict[Any, int]]:
+    def _columns(self) -> tuple[dict[Name, int], dict[Name, int], dict[Name, int]]:
         """Columns of attributes, voters and raters."""
         return self._attributes, self._voters, self._raters
 
-    def _add(self, instance: Instance, classes: Iterable[Any]) -> None:
+    def _add(self, instance: Instance, classes: Iterable[Label]) -> None:
         """Give new names their columns and new classes their places; if they are refused nothing changes.
 
         They may be too many for a rule that keeps a matrix.
@@ -882,8 +884,8 @@ class Learner:
         self,
         instance: Instance,
         layout: Layout | None = None,
-        columns: Sequence[Mapping[Any, int]] | None = None,
-        places: Mapping[Any, int] | None = None,
+        columns: Sequence[Mapping[Name, int]] | None = None,
+        places: Mapping[Name, int] | None = None,
     ) -> Trials:
         """Return the arrays of one instance, in columns and classes that there are; others are left out."""
         layout, places = layout or self._engine.layout, self._places if places is None else places
@@ -955,7 +957,7 @@ class Learner:
             self._no_attributes = none
         return Trials(votes, *none[1:])
 
-    def _voted(self, votes: Mapping[Any, Any]) -> list[Any]:
+    def _voted(self, votes: Mapping[Name, Label]) -> list[Label]:
         """Return the classes that votes make known, in the order of the voters."""
         if not self._engine.settings.by_votes:
             return []
@@ -977,7 +979,7 @@ class Learner:
         votes: Votes,
         scores: Scores,
         candidates: Candidates = None,
-        label: Any = UNSET,
+        label: Label = UNSET,
     ) -> Instance:
         """Return an instance by name, checked; with its label, which may be None, if it is to be learned."""
         if self._answers is not None:
@@ -997,14 +999,14 @@ class Learner:
         worth = LearnerVoters(self).worth_by_name
         names, keyed = self._answers.read(cast_votes(voted), worth), self._answers.keyed
         spelled = {name: None if vote is None else names[keyed(vote)] for name, vote in voted.items()}
-        rated: dict[Any, Any] = {}
+        rated: dict[Name, dict[Label, float]] = {}
         for rater, row in _items("scores", scores):
             if not isinstance(row, Mapping):
                 raise TypeError(f"scores of {rater!r} must be a dict from answer to number where answers are open")
             rated[rater] = {names[key]: value for answer, value in row.items() if (key := keyed(answer)) in names}
         return self._read_choice(attributes, spelled, rated or None, list(names.values()))
 
-    def _read_choice(self, attributes: Attributes, votes: Votes, scores: Scores, names: list[Any]) -> Instance:
+    def _read_choice(self, attributes: Attributes, votes: Votes, scores: Scores, names: list[Label]) -> Instance:
         """Return an instance whose candidates have these names."""
         if attributes is not None:
             raise TypeError(
@@ -1017,8 +1019,10 @@ class Learner:
         reader = InstanceReader(names, False, self._model.bounded, self._normalizer)
         instance = reader.read(None, votes, scores)
         places = {name: place for place, name in enumerate(names)}
-        voted = {voter: places[choice] for voter, choice in instance.votes.items() if choice in places}
-        rated = {
+        voted: dict[Name, Label] = {
+            voter: places[choice] for voter, choice in instance.votes.items() if choice in places
+        }
+        rated: dict[Name, dict[Label, float]] = {
             rater: {places[choice]: value for choice, value in row.items() if choice in places}
             for rater, row in instance.scores.items()
         }
@@ -1049,7 +1053,7 @@ class Learner:
         layout = self._layout(*instance.blocks)
         if not joining and (self._from_zero or layout == self._engine.layout):
             return self._model, self._engine, self._trial(instance)
-        columns: list[Mapping[Any, int]] = []
+        columns: list[Mapping[Name, int]] = []
         for names, block in zip(self._columns, instance.blocks, strict=True):
             new = [name for name in block if name not in names]
             columns.append(ChainMap({name: len(names) + place for place, name in enumerate(new)}, names))
@@ -1066,7 +1070,7 @@ class Learner:
             self._prepare()
 
     def _learn_instance(
-        self, instance: Instance, label: Any, denied: bool, served: Any = UNSET, weight: float = 1.0
+        self, instance: Instance, label: Label, denied: bool, served: Any = UNSET, weight: float = 1.0
     ) -> Any:
         """Learn an instance with its label, or if ``denied`` with a class that is not its label; None: no label.
 
@@ -1074,7 +1078,7 @@ class Learner:
         """
         if instance.candidates is not None:
             self._start_choosing()
-            joining: Iterable[Any] = range(len(instance.candidates))
+            joining: Iterable[Label] = range(len(instance.candidates))
         else:
             joining = [*self._voted(instance.votes), *([] if denied or label is None else [label])]
         self._leave_path()
@@ -1122,7 +1126,7 @@ class Learner:
 
     # -- the one-trial path -------------------------------------------------------------------------------------------
 
-    def _retry(self, attributes: Any, votes: Any, *label: Any) -> Any:
+    def _retry(self, attributes: Any, votes: Any, *label: Label) -> Any:
         """Try the one-trial path once more, after new attributes got their columns, or with another path."""
         if label and votes is None and self._add_attributes(attributes, *label):
             predicted = self._teach(attributes, votes, *label)
@@ -1139,7 +1143,7 @@ class Learner:
             return REFUSED
         return self._teach(*plain, *label) if label else self._ask(*plain)
 
-    def _add_attributes(self, attributes: Any, label: Any) -> bool:
+    def _add_attributes(self, attributes: Any, label: Label) -> bool:
         """Give the new names of a dict of plain numbers their columns, if nothing else is new; whether there were any.
 
         The path stays open if the engine has room for them.
@@ -1458,14 +1462,14 @@ class Learner:
 
     def _inquiry(
         self,
-        votes: Mapping[Any, Any],
+        votes: Mapping[Name, Label] | Mapping[str, Label],
         *,
         attributes: Attributes = None,
         candidates: Candidates = None,
-        costs: Mapping[Any, float] | None = None,
+        costs: Costs = None,
         tolerance: float = TOLERANCE,
         explore: float = EXPLORE,
-        voters: Sequence[Any] | None = None,
+        voters: Sequence[Name] | None = None,
     ) -> Inquiry:
         """A question as `ask` takes it, checked and not yet answered."""
         names = self.voters
@@ -1494,7 +1498,7 @@ class Learner:
         widen = partial(add_class, model, engine.layout) if joins else None
         return Question(engine, trial, asked, np.eye(len(asked), trial.votes.shape[1], dtype=bool), widen)
 
-    def _ask_by(self, tolerance: float, costs: Mapping[Any, float] | None = None) -> None:
+    def _ask_by(self, tolerance: float, costs: Costs = None) -> None:
         """Ask by this tolerance and these costs from now on, as `ask` does."""
         ask_by(self, read_choice(self, tolerance, costs))
 
@@ -1515,7 +1519,7 @@ class Learner:
         """
         return self._panels_to_compare(costs)()
 
-    def _panels_to_compare(self, costs: Mapping[Any, float] | None = None) -> Callable[[], VoterPanels]:
+    def _panels_to_compare(self, costs: Costs = None) -> Callable[[], VoterPanels]:
         """Return a function that compares panels by what was learned up to now."""
         return panels(self, costs)
 
@@ -1560,7 +1564,7 @@ class Learner:
             self._asking.learn_all(*self._in_columns([votes for votes, _ in recent]), labels)
         return self._asking
 
-    def _in_columns(self, rows: Sequence[dict[Any, Any] | np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def _in_columns(self, rows: Sequence[dict[Name, Label] | np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return rows of votes as places of classes, -1 for an abstention, and who was queried; all names are known."""
         shape = (len(rows), len(self._voters))
         if {*map(len, rows)} == {shape[1]} and dict not in {*map(type, rows)}:
@@ -1609,7 +1613,7 @@ class Learner:
 # -- candidates: the classes of one trial -----------------------------------------------------------------------------
 
 
-def read_candidates(candidates: Candidates) -> list[Any]:
+def read_candidates(candidates: Candidates) -> list[Label]:
     """The candidates of one trial as a list, checked."""
     if isinstance(candidates, (str, bytes)) or not isinstance(candidates, Iterable):
         raise TypeError(f"candidates must be a list of classes, got {candidates!r}")
@@ -1617,7 +1621,7 @@ def read_candidates(candidates: Candidates) -> list[Any]:
     if not names:
         raise ValueError("candidates must have at least one class, got none")
     try:
-        seen: set[Any] = set()
+        seen: set[Label] = set()
         twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     except TypeError:
         raise TypeError(f"candidates must be hashable, got {names!r}; use text, numbers or tuples") from None
@@ -1642,7 +1646,7 @@ def best_first(learner: Learner, scores: np.ndarray) -> np.ndarray:
     return np.argsort(-scores, kind="stable")
 
 
-def place_of(label: Hashable, candidates: Sequence[Any] | None, what: str = "label") -> int:
+def place_of(label: Hashable, candidates: Sequence[Label] | None, what: str = "label") -> int:
     """Return the place of a label, which must be one of the candidates."""
     if candidates is None or label not in candidates:
         raise ValueError(f"{what}: {label!r} is not among the candidates {list(candidates or ())!r}")
@@ -1667,7 +1671,7 @@ class LearnerVoters:
         return self._learner._asked()
 
     @property
-    def voters(self) -> list[Any]:
+    def voters(self) -> list[Name]:
         return self._learner.voters
 
     def worth(self) -> np.ndarray:
@@ -1679,7 +1683,7 @@ class LearnerVoters:
         total = np.abs(weights).sum()
         return np.asarray(weights / total if total > 0.0 else weights)
 
-    def worth_by_name(self) -> dict[Any, float]:
+    def worth_by_name(self) -> dict[Name, float]:
         """Return the worth of each voter by its name."""
         return dict(zip(self.voters, self.worth().tolist(), strict=False))
 
@@ -1691,7 +1695,7 @@ def ask_by(learner: Learner, choice: Choice | None) -> None:
         learner._renamed()
 
 
-def read_choice(learner: Learner, tolerance: float, costs: Any, attributes: bool = False) -> Choice | None:
+def read_choice(learner: Learner, tolerance: float, costs: Costs, attributes: bool = False) -> Choice | None:
     """Return what to ask by, checked; None to ask exactly."""
     if read_share("tolerance", tolerance) == 0.0:
         return None
@@ -1699,7 +1703,7 @@ def read_choice(learner: Learner, tolerance: float, costs: Any, attributes: bool
     return Choice.read(tolerance, costs, learner.voters)
 
 
-def panels(learner: Learner, costs: Any) -> Callable[[], VoterPanels]:
+def panels(learner: Learner, costs: Costs) -> Callable[[], VoterPanels]:
     """See `Learner.panel`."""
     refuse_others(learner, "panel()", "make a Learner for the votes")
     return learner._asked().compared(LearnerVoters(learner), read_costs(costs, learner.voters))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from linmax.data.instances import Instances
 from linmax.data.names import distinct_labels, label_array, refuse_kinds
@@ -12,7 +11,7 @@ from linmax.engine.notation import as_learner
 from linmax.models.model import Model, refuse_others
 from linmax.models.trace import Trace, joined
 from linmax.techniques.technique import LearnerLike
-from linmax.util.aliases import Labels
+from linmax.util.aliases import Label, Labels
 from linmax.util.checks import boolean, whole
 
 __all__ = ["classes_of", "run"]
@@ -87,18 +86,18 @@ def run(
     return joined(played, (instances, names))
 
 
-def classes_of(instances: Instances, labels: list[Any]) -> list[Any]:
+def classes_of(instances: Instances, labels: list[Label]) -> list[Label]:
     """All classes: those given, or else those met in votes and labels, sorted when they can be."""
     if instances.fixed:
         return list(instances.names)
     refuse_kinds(instances.names, labels)
-    voted: Iterable[Any] = instances.names
+    voted: Iterable[Label] = instances.names
     if labels and all(type(name) is int for name in labels):  # NumPy and pandas write 1.0 for 1 where votes have gaps
         voted = (int(name) if isinstance(name, float) and name.is_integer() else name for name in voted)
     met = {*labels, *voted}
     if not met:
         raise ValueError("there are no trials and no classes; pass classes= to instances(...)")
     try:
-        return sorted(met)
+        return sorted(met)  # type: ignore[type-var]
     except TypeError:
         return list(dict.fromkeys([*labels, *instances.names]))

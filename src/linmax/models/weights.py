@@ -10,6 +10,7 @@ import numpy as np
 
 from linmax.data.arrays import Layout
 from linmax.util import files
+from linmax.util.aliases import Label, Name
 
 __all__ = ["Columns", "WeightArrays", "Weights"]
 
@@ -38,7 +39,7 @@ class WeightArrays:
         return WeightArrays(voters, raters, thresholds, attributes, self.log_scale)
 
 
-class Weights(Mapping[str, dict[Any, Any]]):
+class Weights(Mapping[str, dict[Name, Any]]):
     """The weights by name, up to one positive factor.
 
     A mapping with ``voters`` {name: weight}, ``raters`` {name: weight}, ``thresholds`` {class: weight} and
@@ -57,15 +58,15 @@ class Weights(Mapping[str, dict[Any, Any]]):
     def __init__(
         self,
         arrays: WeightArrays,
-        classes: Collection[Any],
-        voters: Collection[Any],
-        raters: Collection[Any],
-        attributes: Collection[Any],
+        classes: Collection[Label],
+        voters: Collection[Name],
+        raters: Collection[Name],
+        attributes: Collection[Name],
     ) -> None:
         self.arrays = arrays
         self._names = {"voters": voters, "raters": raters, "thresholds": classes, "attributes": attributes}
 
-    def __getitem__(self, block: str) -> dict[Any, Any]:
+    def __getitem__(self, block: str) -> dict[Name, Any]:
         names = self._names[block]
         values = getattr(self.arrays, block)
         if block != "attributes":
@@ -87,11 +88,11 @@ class Weights(Mapping[str, dict[Any, Any]]):
 class Columns:
     """Names of the columns of a model; columns without a name go by their numbers."""
 
-    voters: Collection[Any] = ()
-    raters: Collection[Any] = ()
-    attributes: Collection[Any] = ()
+    voters: Collection[Name] = ()
+    raters: Collection[Name] = ()
+    attributes: Collection[Name] = ()
 
-    def all(self, layout: Layout) -> tuple[Collection[Any], Collection[Any], Collection[Any]]:
+    def all(self, layout: Layout) -> tuple[Collection[Name], Collection[Name], Collection[Name]]:
         """Return one name for each voter, rater and attribute."""
         counts = (layout.voters, layout.raters, layout.dense + layout.sparse)
         blocks = (self.voters, self.raters, self.attributes)
@@ -101,7 +102,7 @@ class Columns:
         )
         return voters, raters, attributes
 
-    def plain(self) -> list[list[Any]]:
+    def plain(self) -> list[list[Label]]:
         """Return all names as JSON stores them."""
         blocks = []
         for block in (self.voters, self.raters, self.attributes):
