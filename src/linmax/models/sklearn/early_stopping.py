@@ -5,11 +5,12 @@ each pass. The held-out samples decide when to stop, and their scores calibrate 
 that were learned, perhaps many times, are too good. Finally all samples are learned, in the best number of passes.
 
 The pool for attributes differs. It settles, by samples from the whole batch, what it would settle by the first rows of
-a stream. It takes weights as they are, gives probabilities without calibration, learns most in the first pass and stops
-when a pass brings nothing; then it continues with the held-out samples instead of starting again. Of fewer than 1,000
-samples it makes `FEW_PASSES` over all. Its members are then better than they were when the fusion weighed them by rows
-that were new, and so the fusion learns from two copies: each makes the passes over one half, and then meets the other
-(stacking: Wolpert 1992, Stacked generalization).
+a stream. It takes weights as they are, gives probabilities without calibration, and learns most in the first pass: it
+makes no other where mistakes did not become fewer during the first, and stops when a pass brings nothing. Then it
+continues with the held-out samples instead of starting again. Of fewer than 1,000 samples it makes `FEW_PASSES` over
+all. Its members are then better than they were when the fusion weighed them by rows that were new, and so the fusion
+learns from two copies: each makes the passes over one half, and then meets the other (stacking: Wolpert 1992, Stacked
+generalization).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
@@ -100,6 +101,19 @@ class PassOrder:
         return self.rows if self.random is None else self.random.permutation(self.rows)
 
 
+class Played(NamedTuple):
+    """Whether rows taught anything, and their mistakes before labels were seen, by weight."""
+
+    learned: bool
+    mistakes: np.ndarray
+
+    def falls(self, tolerance: float) -> bool:
+        """Return whether mistakes became fewer, by more than chance: the last quarter less the second one."""
+        _, early, _, late = np.array_split(self.mistakes, 4)
+        chance = NOISE * math.sqrt(float(early.var() / early.size + late.var() / late.size))
+        return float(early.mean() - late.mean()) > max(tolerance, chance)
+
+
 @dataclass(frozen=True)
 class Samples:
     """Rows to learn, and their order in each pass."""
@@ -125,11 +139,11 @@ class Samples:
         place = {name: number for number, name in enumerate(model.classes)}
         return np.array([place[name] for name in self.labels[rows].tolist()], np.int32)
 
-    def play(self, model: Model, rows: np.ndarray, first: bool) -> tuple[bool, float]:
-        """Show these rows; return whether anything was learned, and the share of mistakes before labels were seen."""
+    def play(self, model: Model, rows: np.ndarray, first: bool) -> Played:
+        """Show these rows."""
         weights = self.weights[rows]
         trace = model.run(self.instances[rows], self.labels[rows], grow=True, first_pass=first, weights=weights)
-        return bool(trace.changed.any()), float(trace.wrong @ weights / weights.sum())
+        return Played(bool(trace.changed.any()), trace.wrong * weights / weights.mean())
 
 
 # -- when to stop -----------------------------------------------------------------------------------------------------
@@ -195,11 +209,11 @@ class Pilot:
         self.order, self.started = samples.order(learned), False
         self.tested = model.fitted(samples.instances[held_out])
 
-    def advance(self) -> bool:
-        """Make a pass; return whether anything was learned."""
-        learned = self.samples.play(self.model, self.order.next(), first=not self.started)[0]
+    def advance(self) -> Played:
+        """Make a pass."""
+        played = self.samples.play(self.model, self.order.next(), first=not self.started)
         self.started = True
-        return learned
+        return played
 
     def scores(self) -> np.ndarray:
         """Return the scores of the held-out samples, in the unit of the model's record."""
@@ -241,16 +255,17 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
         passes = len(curve.losses)
         if pilots and passes > 1:
             for _ in range(passes):
-                learned = [pilot.advance() for pilot in pilots]
-                if not any(learned):
+                if not any([pilot.advance().learned for pilot in pilots]):
                     break
             _calibrate(model, samples, pilots, [pilot.scores() for pilot in pilots])
         return model, passes, curve.losses
     curve, best, going = LossCurve(rule), pilots[0].model, True
     while going:
-        learned = [pilot.advance() for pilot in pilots]
+        played = [pilot.advance() for pilot in pilots]
         latest = [pilot.scores() for pilot in pilots]
-        going = curve.add(_losses(samples, pilots, latest)) and any(learned)
+        going = curve.add(_losses(samples, pilots, latest)) and any(pass_.learned for pass_ in played)
+        if pool and rule.early_stopping == "auto" and len(curve.losses) == 1 and rule.tol is not None:
+            going = going and played[0].falls(rule.tol)
         if curve.latest_is_best:
             passes, scores = len(curve.losses), latest
             stored: Callable[[], Model] | None = pilots[0].model.kept() if going else None
@@ -262,7 +277,7 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
         best = restart()
         order = samples.order(samples.rows)
         for number in range(passes):
-            if not samples.play(best, order.next(), first=number == 0)[0]:
+            if not samples.play(best, order.next(), first=number == 0).learned:
                 break
     if not pool:
         _calibrate(best, samples, pilots, scores)
@@ -289,8 +304,8 @@ def _fit_all(model: Model, samples: Samples, curve: LossCurve) -> LossCurve:
     """Make passes over all samples until the mistakes, counted before labels are seen, stop falling."""
     order, going = samples.order(samples.rows), True
     while going:
-        learned, mistakes = samples.play(model, order.next(), first=not curve.losses)
-        going = curve.add(np.array([mistakes])) and learned
+        played = samples.play(model, order.next(), first=not curve.losses)
+        going = curve.add(played.mistakes.mean(keepdims=True)) and played.learned
     return curve
 
 
