@@ -196,10 +196,11 @@ def test_the_formulas_of_the_dense_members_and_of_their_fusion():
         assert np.allclose(cells[3][:, row], 0.25 * cells[0][:, row] + 0.75 * cells[1][:, row], rtol=1e-5, atol=1e-6)
     met = [t * own[:, 3] - own[:, 4] for t, own in zip(trials, cells, strict=True)]  # sums of hypotheses
     assert np.allclose(met[3], met[0] + met[1] - met[2], rtol=1e-3, atol=1e-2)
-    precision = 0.25 / cells[0][:, 2] + 0.75 / cells[1][:, 2]
-    pull = 0.25 * cells[0][:, 1] / cells[0][:, 2] + 0.75 * cells[1][:, 1] / cells[1][:, 2]
-    assert np.allclose(cells[3][:, 2], 1.0 / precision, rtol=1e-5)
-    assert np.allclose(cells[3][:, 1], pull / precision, rtol=1e-5, atol=1e-6)
+    for mean, variance in ((1, 2), (5, 6)):  # SCW-I, softmax
+        precision = 0.25 / cells[0][:, variance] + 0.75 / cells[1][:, variance]
+        pull = 0.25 * cells[0][:, mean] / cells[0][:, variance] + 0.75 * cells[1][:, mean] / cells[1][:, variance]
+        assert np.allclose(cells[3][:, variance], 1.0 / precision, rtol=1e-5)
+        assert np.allclose(cells[3][:, mean], pull / precision, rtol=1e-5, atol=1e-6)
     inverse = [np.linalg.inv(pool.fusion.variances[0]) for pool in (mine, yours, merged)]
     assert np.allclose(inverse[2], 0.25 * inverse[0] + 0.75 * inverse[1])
     pulled = 0.25 * inverse[0] @ mine.fusion.weights[0] + 0.75 * inverse[1] @ yours.fusion.weights[0]
