@@ -229,7 +229,7 @@ def test_attributes_of_many_classes_are_learned_from_right_or_wrong(learner: str
     late = np.array([full.learn(row, label) != label for row, label in zip(rows, labels, strict=True)])[-500:]
     wrong = told_right_or_wrong(linmax.Learner(learner, classes=range(12)), rows, labels)
     assert wrong[:100].mean() > 0.5  # nobody told it anything
-    assert wrong[-500:].mean() < late.mean() + 0.1
+    assert wrong[-500:].mean() < late.mean() + 0.08
 
 
 def test_what_was_denied_is_saved_merged_and_leaves_labels_alone(tmp_path: Path) -> None:

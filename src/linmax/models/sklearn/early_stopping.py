@@ -5,12 +5,12 @@ each pass. The held-out samples decide when to stop, and their scores calibrate 
 that were learned, perhaps many times, are too good. Finally all samples are learned, in the best number of passes.
 
 The pool for attributes differs. It settles, by samples from the whole batch, what it would settle by the first rows of
-a stream. It takes weights as they are, gives probabilities without calibration, and learns most in the first pass: it
-makes no other where mistakes did not become fewer during the first, and stops when a pass brings nothing. Then it
-continues with the held-out samples instead of starting again. Of fewer than 1,000 samples it makes `FEW_PASSES` over
-all. Its members are then better than they were when the fusion weighed them by rows that were new, and so the fusion
-learns from two copies: each makes the passes over one half, and then meets the other (stacking: Wolpert 1992, Stacked
-generalization).
+a stream. It takes weights as they are, gives probabilities without calibration, and learns most in the first pass. Of
+`MANY_SAMPLES` it makes no other where mistakes did not become fewer during the first, and of any number it stops when a
+pass brings nothing; then it continues with the held-out samples instead of starting again. Of fewer than 1,000 samples
+it makes `FEW_PASSES` over all. Its members are then better than they were when the fusion weighed them by rows that
+were new, and so the fusion learns from copies: each makes the passes over one half, and then meets the other (stacking:
+Wolpert 1992, Stacked generalization).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ __all__ = ["PassOrder", "Samples", "StoppingRule", "fit", "foresee", "relative_w
 
 FEW_SAMPLES = 1000  # below this, all samples are held out once, in two halves
 FEWEST_HELD_OUT = 300  # samples that are held out at least, where there are more
+MANY_SAMPLES = 10_000  # from here on a pool makes a second pass only where its mistakes became fewer during the first
 FEWEST_SAMPLES = 12  # below this, no sample is held out
 NOISE = 1.0  # standard errors by which the loss must fall
 FEW_PASSES = 5  # of a pool over few samples
@@ -243,35 +244,41 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
     model.grow(model.layout, np.unique(samples.labels[samples.rows]).tolist())
     pool = samples.pooled
     if pool and rule.early_stopping == "auto":
-        if len(samples.rows) < FEW_SAMPLES:
-            return _fit_few(model, samples, replace(rule, max_iter=min(rule.max_iter, FEW_PASSES), tol=None))
         rule = replace(rule, n_iter_no_change=1)
+        if len(samples.rows) < FEW_SAMPLES:
+            rule = replace(rule, max_iter=min(rule.max_iter, FEW_PASSES), tol=None, early_stopping=False)
+    if pool and rule.early_stopping is False:
+        return _fit_pool(model, samples, rule)
     restart = None if pool else model.kept()
-    unchecked = rule.early_stopping is False and pool  # the pool's probabilities need no held-out samples
-    once = rule.max_iter == 1 and rule.early_stopping is not True
-    pilots = [] if once or unchecked else _pilots(model, samples, rule)
+    pilots = [] if rule.max_iter == 1 and rule.early_stopping is not True else _pilots(model, samples, rule)
     if not pilots or rule.early_stopping is False:
         curve = _fit_all(model, samples, LossCurve(rule))
         passes = len(curve.losses)
         if pilots and passes > 1:
             for _ in range(passes):
-                if not any([pilot.advance().learned for pilot in pilots]):
+                learned = [pilot.advance().learned for pilot in pilots]
+                if not any(learned):
                     break
             _calibrate(model, samples, pilots, [pilot.scores() for pilot in pilots])
         return model, passes, curve.losses
+    costly = pool and rule.early_stopping == "auto" and len(samples.rows) >= MANY_SAMPLES
     curve, best, going = LossCurve(rule), pilots[0].model, True
     while going:
         played = [pilot.advance() for pilot in pilots]
         latest = [pilot.scores() for pilot in pilots]
         going = curve.add(_losses(samples, pilots, latest)) and any(pass_.learned for pass_ in played)
-        if pool and rule.early_stopping == "auto" and len(curve.losses) == 1 and rule.tol is not None:
+        if costly and len(curve.losses) == 1 and rule.tol is not None:
             going = going and played[0].falls(rule.tol)
         if curve.latest_is_best:
             passes, scores = len(curve.losses), latest
             stored: Callable[[], Model] | None = pilots[0].model.kept() if going else None
     if rule.early_stopping is True or restart is None:
         best = pilots[0].model if stored is None else stored()
-        if rule.early_stopping is not True:
+        if pool and rule.early_stopping is True:
+            copy = best.kept()()
+            samples.play(copy, samples.order(pilots[0].held_out).next(), first=False)
+            _fuse_as(best, [copy])
+        elif pool:
             samples.play(best, samples.order(pilots[0].held_out).next(), first=False)
     else:
         best = restart()
@@ -284,20 +291,24 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
     return best, passes, curve.losses
 
 
-def _fit_few(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int, list[float]]:
-    """Fit a pool to few samples, its fusion to the predictions of members that have not learned the sample."""
-    pilots = [] if rule.max_iter == 1 else _pilots(model, samples, replace(rule, early_stopping=False))
+def _fit_pool(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int, list[float]]:
+    """Fit a pool to all samples, and its fusion to predictions of members that have not learned the sample."""
+    pilots = [] if rule.max_iter == 1 else _pilots(model, samples, rule)
     curve = _fit_all(model, samples, LossCurve(rule))
-    pools = []
-    for pilot in pilots:
-        for _ in curve.losses:
-            pilot.advance()
-        samples.play(pilot.model, samples.order(pilot.held_out).next(), first=False)
-        if pilot.model.pool is not None:
-            pools.append(pilot.model.pool)
-    if model.pool is not None and pools and all(list(pool.groups) == list(model.pool.groups) for pool in pools):
-        model.pool.fusion.take_over([pool.fusion for pool in pools])
+    if pilots and len(curve.losses) > 1:
+        for pilot in pilots:
+            for _ in curve.losses:
+                pilot.advance()
+            samples.play(pilot.model, samples.order(pilot.held_out).next(), first=False)
+        _fuse_as(model, [pilot.model for pilot in pilots])
     return model, len(curve.losses), curve.losses
+
+
+def _fuse_as(model: Model, others: list[Model]) -> None:
+    """Let the pool of a model fuse its members as those of others, which were weighed by rows that were new to them."""
+    pools = [other.pool for other in others]
+    if model.pool is not None and all(p is not None and list(p.groups) == list(model.pool.groups) for p in pools):
+        model.pool.fusion.take_over([p.fusion for p in pools if p is not None])
 
 
 def _fit_all(model: Model, samples: Samples, curve: LossCurve) -> LossCurve:
