@@ -380,38 +380,37 @@ class Scored(NamedTuple):
 
 
 class Learner:
-    """A learner that is asked and taught one instance at a time.
+    """Predict and learn one instance at a time.
 
     Parameters
     ----------
-    learner
+    learner : learner or str, default="auto"
         A rule, a composition of techniques, or text such as "AR-winnow(1.2)"; "auto" is a pool that needs no tuning.
-    classes
-        All classes, in order. Without it they are discovered.
-    discover
-        What discovers classes: a class may be predicted from its first vote on, or after its first label ("votes"), or
-        only after its first label ("labels", as in the paper). The trial whose label brings a new class updates with
-        the new class rated 0.
-    answers, key
-        With ``answers="open"`` the candidates of a trial are the answers that its voters give; ``key`` decides which
-        spellings are one answer (see `linmax.VoteFusion`). A label that no voter gave is a mistake, and not learned.
-    normalize
-        Under which normalizations raters are given to the learner, as in `linmax.VoteFusion`: "auto", a name or
-        several (see `linmax.normalization.Normalizer`). Each rater then becomes several, named (rater,
-        normalization), in [0, 1] whatever its scale. None takes scores as they are.
-    thresholds
-        Add the constant attribute 1: one threshold per class.
+    classes : sequence, optional
+        All classes, in order. By default they are discovered.
+    discover : {"votes", "labels"}, default="votes"
+        A class may be predicted from its first vote on, or after its first label ("votes"), or only after its first
+        label ("labels", as in the paper). The trial whose label brings a new class updates with the new class rated 0.
+    answers : {"closed", "open"}, default="closed"
+        With "open" the candidates of a trial are the answers that its voters give. A label that no voter gave is a
+        mistake, and not learned.
+    key : str or callable, optional
+        Decides which open answers are the same (see `linmax.VoteFusion`).
+    normalize : str or sequence of str, optional
+        Normalizations under which raters enter, as in `linmax.VoteFusion`: "auto", a name or several (see
+        `linmax.normalization.Normalizer`). Each rater then becomes several, named (rater, normalization), in [0, 1]
+        whatever its scale. By default scores are taken as they are.
+    thresholds : bool, default=True
+        Add the constant attribute 1: one threshold for each class.
     tie, update_on_tie
         As in `linmax.run`.
-    max_pending
-        Instances that may wait for their label at a time; as many labelled ids are remembered.
+    max_pending : int, default=10000
+        Instances that may wait for their label at a time; as many labeled ids are remembered.
 
     Notes
     -----
-    An instance has ``attributes`` ({name: number}, or an array whose columns are named 0, 1, ...), ``votes`` ({voter:
-    class}, or an array; None, nan and absent voters abstain) and ``scores`` ({rater: {class: number}}, or an array
-    (raters, classes) in the order of `classes`; a class not rated has 0), any of them or all. Names may appear at any
-    trial: a new sub-expert has the weight of one that has always been there and always abstained.
+    An instance has ``attributes``, ``votes`` and ``scores``, any of them or all (see `predict`). Names may appear at
+    any trial: a new sub-expert has the weight of one that was always present and always abstained.
 
     References
     ----------
@@ -485,7 +484,7 @@ class Learner:
 
     @property
     def key(self) -> Key:
-        """What decides which answers are the same, where answers are open."""
+        """What decides which open answers are the same."""
         return None if self._answers is None else self._answers.key
 
     @key.setter
@@ -496,12 +495,12 @@ class Learner:
 
     @property
     def max_pending(self) -> int:
-        """Instances that may wait for their label at a time."""
+        """Number of instances that may wait for their label at a time."""
         return self._pending.size
 
     @property
     def pending(self) -> int:
-        """Instances that wait for their label."""
+        """Number of instances that wait for their label."""
         return len(self._pending)
 
     @property
@@ -528,11 +527,22 @@ class Learner:
         candidates: Candidates = None,
         reject: float | None = None,
     ) -> Label | None:
-        """The class of an instance, None before one is known. Nothing is learned.
+        """Return the class of an instance, or None before a class is known; nothing is learned.
 
-        With an ``id`` the instance is kept until ``learn(id=..., label=...)``. With ``candidates`` only these may be
-        predicted, and they need not have been seen before (see `learn`). With ``reject``, a risk, the answer is None,
-        "do not know", where the probability of being wrong is greater.
+        Parameters
+        ----------
+        attributes : dict of name to number, or sequence
+            Names 0, 1, ... if it is a sequence or an array.
+        votes : dict of voter to class, or sequence
+            None, nan and absent voters abstain.
+        scores : dict of rater to dict of class to number
+            Or an array (raters, classes) in the order of `classes`. A class without a score has 0.
+        id : str or int, optional
+            Store the instance under this id until ``learn(id=..., label=...)``.
+        candidates : sequence, optional
+            The classes of this trial: only these may be predicted (see `learn`).
+        reject : float, optional
+            Return None, "do not know", where the probability of being wrong is greater.
         """
         if self._has_path and scores is None and id is None and candidates is None and reject is None:
             predicted = self._ask(attributes, votes)
@@ -578,24 +588,31 @@ class Learner:
         wrong: Hashable = UNSET,
         weight: float = 1.0,
     ) -> Label | None:
-        """Predict the instance, then see its label and update; returns what was predicted.
+        """Predict an instance, see its label, and update; return what was predicted.
 
-        A label that is None, nan or empty means that there is none yet: nothing is counted, and only what can be
-        learned without a label is learned, such as how far voters agree.
-
-        With an ``id`` alone the instance is the one that was kept, and a mistake is counted against what was predicted
-        then; the update is made with the present weights.
-
-        With ``candidates`` the label is one of these, and one of these is predicted. They may be others at each trial,
-        and any number: voters name one of them, and raters rate them, by name or in their order. A learner that has
-        been given candidates wants them with every instance.
-
-        With ``wrong`` in the place of the label all that is known is that the label is not this class; a mistake is
-        counted if it was predicted. Pools learn that it is wrong; any other learner learns another class, drawn by the
-        present probabilities.
-
-        A ``weight`` scales the step: 2 equals two separate instances up to the learner's own nonlinearity, and 0 leaves
-        it out.
+        Parameters
+        ----------
+        attributes : dict of name to number, or sequence
+            Names 0, 1, ... if it is a sequence or an array.
+        votes : dict of voter to class, or sequence
+            None, nan and absent voters abstain.
+        scores : dict of rater to dict of class to number
+            Or an array (raters, classes) in the order of `classes`. A class without a score has 0.
+        label : label
+            The right class. None, nan or empty text means that there is none yet: nothing is counted, and only what can
+            be learned without a label is learned, such as how far voters agree.
+        id : str or int, optional
+            An instance that `predict` stored, in place of the instance itself. A mistake is counted against what was
+            predicted then; the update is made with the present weights.
+        candidates : sequence, optional
+            The classes of this trial, among them the label. They may be others at each trial, and any number: voters
+            name one of them, and raters rate them, by name or in their order. A learner that was given candidates
+            requires them with every instance.
+        wrong : label, optional
+            In place of ``label``, a class that is not the right one; a mistake is counted if it was predicted. Pools
+            learn that it is wrong; any other learner learns another class, drawn by the present probabilities.
+        weight : float, default=1.0
+            Scales the step: 2 equals two separate instances up to the learner's own nonlinearity, and 0 leaves it out.
         """
         if self._has_path and scores is None and id is None and candidates is None and wrong is UNSET and weight == 1.0:
             predicted = self._teach(attributes, votes, label)
@@ -704,11 +721,11 @@ class Learner:
         self._read(attributes, votes, scores, candidates, label)
 
     def forget(self, id: Hashable) -> None:
-        """Drop an instance whose label will not come."""
+        """Drop an instance whose label will not arrive."""
         self._pending.forget(id)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
+        """Return all that was learned: plain data that JSON can hold, and arrays that are not copied."""
         self._settle()
         return self._with_own(*self._model.state())
 
@@ -749,7 +766,7 @@ class Learner:
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
-        """Return the learner that was saved, which continues as if it had never stopped.
+        """Load a learner that was saved, which continues as if it had never stopped.
 
         Examples
         --------
@@ -795,22 +812,22 @@ class Learner:
 
     @property
     def learner(self) -> LearnerLike:
-        """The learner as it is described."""
+        """Description of the learner: a rule, a technique or a pool."""
         return self._model.learner
 
     @property
     def classes(self) -> list[Label]:
-        """The classes met in labels, votes and scores, those that may be predicted first."""
+        """Classes seen in labels, votes and scores, those that may be predicted first."""
         return self._model.classes
 
     @property
     def mistakes(self) -> int:
-        """Mistakes so far, each made before the label was seen."""
+        """Number of mistakes, each made before the label was seen."""
         return self._model.mistakes + (0 if self._answers is None else self._answers.unnamed)
 
     @property
     def updates(self) -> int:
-        """Updates so far, by all members, recycled ones included."""
+        """Number of updates by all members, recycled ones included."""
         return self._model.updates
 
     @property
@@ -839,11 +856,11 @@ class Learner:
 
     @property
     def weights(self) -> Weights:
-        """The weights that it predicts with, by name, up to one positive factor.
+        """Weights of the present hypothesis, by name, up to one positive factor.
 
         A mapping with ``voters`` {name: weight}, ``raters``, ``thresholds`` {class: weight} and ``attributes`` {name:
-        {class: weight}}. For "auto" over attributes, which is several learners, the linear form that is near to what
-        they say together: each one's weights, divided by the size of its scores, times that by which it is fused.
+        {class: weight}}. A pool over attributes has its linear form: the weights of each member, divided by the size of
+        its scores, times the weight of the member.
         """
         return self._model.weights
 
@@ -1252,7 +1269,7 @@ class Learner:
     # -- further answers ----------------------------------------------------------------------------------------------
 
     def rank(self, candidates: Candidates, *, votes: Votes = None, scores: Scores = None) -> list[Label]:
-        """The candidates, the best first. Nothing is learned.
+        """Return the candidates, the best first; nothing is learned.
 
         Examples
         --------
@@ -1275,7 +1292,7 @@ class Learner:
         scores: Scores = None,
         candidates: Candidates = None,
     ) -> dict[Label, float]:
-        """The weighted vote zeta(j) for each class that may be predicted, up to one positive factor."""
+        """Return the score zeta(j) of each class that may be predicted, up to one positive factor."""
         scored = self._rated(attributes, votes, scores, candidates)
         return dict(zip(scored.names, scored.table[0].tolist(), strict=True))
 
@@ -1287,7 +1304,7 @@ class Learner:
         scores: Scores = None,
         candidates: Candidates = None,
     ) -> dict[Label, float]:
-        """The probability of each class that may be predicted, or of each candidate (see `linmax.models.calibration`).
+        """Return the probability of each class that may be predicted, or of each candidate.
 
         Examples
         --------
@@ -1321,7 +1338,7 @@ class Learner:
         candidates: Candidates = None,
         coverage: float = 0.9,
     ) -> tuple[Label, ...]:
-        """The classes, or candidates, that contain the right one as often as ``coverage`` says, best first.
+        """Return classes, or candidates, that contain the right one as often as ``coverage``, the most probable first.
 
         See `Model.sets`.
 
@@ -1347,7 +1364,7 @@ class Learner:
         return self._score(self._read(attributes, votes, scores, candidates))
 
     def explore(self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None) -> Label | None:
-        """The class to try: as `predict`, and of a bandit learner (`linmax.bandit`) now and then any class.
+        """Return the class to try: as `predict`, and of a bandit learner (`linmax.bandit`) sometimes any class.
 
         Until the next trial is learned, the draw stays the same. Then ``learn`` the instance, with ``label`` if the
         class was right and with ``wrong`` if it was not.
@@ -1378,8 +1395,8 @@ class Learner:
     ) -> bool:
         """Return whether the label of an instance is worth asking for: drawn by a selective learner, else True.
 
-        The draw counts, and if the label is wanted the next one that `learn` is given is learned from; so ask once for
-        each instance. With an ``id`` alone the instance is the one that `predict` kept.
+        If the label is wanted, `learn` learns from the next one, so call this once for each instance. With an ``id``
+        the instance is the one that `predict` stored.
 
         Examples
         --------
@@ -1412,32 +1429,32 @@ class Learner:
 
         Parameters
         ----------
-        votes
-            The votes so far, {voter: vote}; who was asked and abstained is there with None.
-        attributes
-            Those of the instance, if there are any; with ``tolerance=0``.
-        candidates
-            Those of the instance, for a learner that chooses among candidates; with ``tolerance=0``.
-        costs
-            What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
-        tolerance
-            How much accuracy may be given up. Above 0, for a learner of votes alone, voters are asked until more votes
+        votes : dict of voter to class
+            The votes so far. A voter with None was asked and abstained; an absent one was not asked.
+        attributes : dict of name to number, optional
+            Attributes of the instance; with ``tolerance=0``.
+        candidates : sequence, optional
+            Candidates of the instance; with ``tolerance=0``.
+        costs : dict of voter to number, optional
+            Cost of asking each voter, 1 by default. The most weight for its cost comes first.
+        tolerance : float, default=0.002
+            Accuracy that may be given up. Above 0, for a learner of votes alone, voters are asked until more votes
             are not worth their cost, by the trials so far. With 0 they are asked until those left cannot change the
             answer, whatever they vote: a class, one that nobody has named before unless ``classes`` were given, or
             nothing. That is certain only for a single weight vector, such as "winnow(1.1)"; any other learner, the
             default too, asks all.
-        explore
-            Share of the instances at which one voter from outside the panel is asked as well, so that one that got
-            better is found. Not with ``tolerance=0``.
-        voters
-            Who may be asked: all by default.
+        explore : float, default=0.05
+            Share of the instances at which one voter from outside the panel is asked as well, so that a voter that
+            improves is found. Not with ``tolerance=0``.
+        voters : sequence, optional
+            Voters that may be asked, all by default.
 
         Notes
         -----
-        Then learn from the votes that there are: ``learn(votes=votes, label=...)``. A voter that is not among them has
-        not been asked, and keeps its weight; one that is there with None abstained. With a tolerance, instances with
-        the votes of the panel alone are answered, and learned, by models of its first voters; without one by that of
-        all. Which of them is settled by the tolerance and costs that were last asked with; asking changes nothing else.
+        Then learn from these votes: ``learn(votes=votes, label=...)``. An absent voter keeps its weight. With a
+        tolerance, instances with the votes of the panel alone are answered, and learned, by models of its first voters;
+        with ``tolerance=0`` by the model of all voters. Which models these are depends on the tolerance and costs used
+        last; asking changes nothing else.
 
         Examples
         --------
@@ -1527,7 +1544,7 @@ class Learner:
 
     @property
     def trials(self) -> int:
-        """Labels seen so far."""
+        """Number of labels seen."""
         return self._model.trials + self._asking.of_few + (0 if self._answers is None else self._answers.unnamed)
 
     def _asking_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -40,20 +40,20 @@ NO_CLASS = -1  # predicted before a class is known
 
 
 class StreamModel:
-    """A learner of streams.
+    """Learn batches of a stream, and all that belongs to it: names, classes, scaling, weights and counts.
 
     Parameters
     ----------
-    learner
+    learner : learner or str, default="auto"
         A rule, a composition of techniques, or text such as "A-perceptron"; "auto" is a pool that needs no tuning.
-    scale
-        How attributes are scaled online, a kind of `linmax.data.scaling`. "auto" is "none" for the learner "auto",
-        whose members scale by themselves, and "max" for dense attributes when a rule needs them in [-1, 1].
-    thresholds
+    scale : str, default="auto"
+        Scaling of attributes online, a kind of `linmax.data.scaling`. "auto" is "none" for the learner "auto", whose
+        members scale by themselves, and "max" for dense attributes when a rule needs them in [-1, 1].
+    thresholds : bool, default=True
         Add the constant attribute.
-    hash_bits
-        Hash the names of attributes to 2^bits columns instead of keeping them.
-    memory
+    hash_bits : int, optional
+        Hash the names of attributes to 2^bits columns instead of storing them.
+    memory : int or str, optional
         A budget for names and weights, in bytes or as "500MB". When it is used up (`crowded`), attributes that come
         later share columns.
     tie, update_on_tie
@@ -124,7 +124,7 @@ class StreamModel:
 
     @property
     def classes(self) -> list[str]:
-        """The classes learned from, in the order of their first labels."""
+        """Classes learned from, in the order of their first labels."""
         return [] if self._model is None else self._model.classes
 
     @property
@@ -134,17 +134,17 @@ class StreamModel:
 
     @property
     def trials(self) -> int:
-        """Trials learned from."""
+        """Number of trials learned from."""
         return 0 if self._model is None else self._model.trials
 
     @property
     def mistakes(self) -> int:
-        """Mistakes so far, each made before the label was seen; those of later passes count as well."""
+        """Number of mistakes, each made before the label was seen; those of later passes count as well."""
         return 0 if self._model is None else self._model.mistakes
 
     @property
     def updates(self) -> int:
-        """Updates so far, by all members, recycled ones included."""
+        """Number of updates by all members, recycled ones included."""
         return 0 if self._model is None else self._model.updates
 
     @property
@@ -165,7 +165,7 @@ class StreamModel:
 
     @property
     def weights(self) -> Weights:
-        """The weights that it predicts with, by name, up to one positive factor (see `linmax.Learner.weights`)."""
+        """Weights of the present hypothesis, by name, up to one positive factor (see `linmax.Learner.weights`)."""
         if self._model is None:
             none = np.zeros(0)
             return Weights(WeightArrays(none, none, none, np.zeros((0, 0))), [], [], [], [])
@@ -173,7 +173,7 @@ class StreamModel:
 
     @property
     def pool(self) -> list[PoolMember]:
-        """The members of the pool for attributes and the weights by which they are fused; none for other learners."""
+        """Members of the pool for attributes, and their weights in the fusion; none for other learners."""
         pool = None if self._model is None else self._model.pool
         return [] if pool is None else pool.members()
 
@@ -210,7 +210,7 @@ class StreamModel:
     # -- learning -------------------------------------------------------------------------------------------------
 
     def learn(self, batch: Batch) -> np.ndarray:
-        """Predict each row, then learn from it; returns the predictions by name, None before a class is known.
+        """Predict each row, then learn from it; return the predictions by name, None before a class is known.
 
         Rows without a label, or of weight 0, are predicted only; other weights scale the step.
         """
@@ -219,15 +219,15 @@ class StreamModel:
         return np.array([*self._labels.names, None], dtype=object)[codes]
 
     def predict(self, batch: Batch) -> np.ndarray:
-        """The class of each row by name; nothing is learned."""
+        """Return the class of each row by name; nothing is learned."""
         return np.array([*self._labels.names, None], dtype=object)[self._judge(self._scaled(batch, False))]
 
     def scores(self, batch: Batch) -> np.ndarray:
-        """The scores of each row for each of `classes`, up to one positive factor."""
+        """Return the scores of each row for each of `classes`, up to one positive factor; nothing is learned."""
         return self._scores(self._scaled(batch, False))
 
     def predict_proba(self, batch: Batch) -> np.ndarray:
-        """The probability of each of `classes` for each row (see `linmax.models.calibration`); nothing is learned."""
+        """Return the probability of each of `classes` for each row; nothing is learned."""
         table = self.scores(batch)
         return self._model.probabilities(table) if self._model is not None and table.size else table
 
@@ -375,7 +375,7 @@ class StreamModel:
     # -- state ----------------------------------------------------------------------------------------------------
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All that it is: plain data that JSON can hold, and arrays."""
+        """Return all that was learned: plain data that JSON can hold, and arrays."""
         header, state = (None, {}) if self._model is None else self._model.state()
         description = self.options | {
             "learner": written(self.learner),
@@ -442,7 +442,7 @@ class StreamModel:
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
-        """The model that was saved."""
+        """Load a model that was saved, which continues as if it had never stopped."""
         description, arrays = files.read(path, STREAM_KIND)
         return cls.from_state(description, handed_over(arrays))
 
