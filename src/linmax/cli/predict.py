@@ -136,7 +136,8 @@ def _predict(arguments: argparse.Namespace, wanted: OutputOptions, form: str) ->
         say(screen, f"{writer.lost:,} tags came after the first batch had none; they are not in the table.")
     say(screen, *counts.messages())
     if arguments.json is not None:
-        more = {"refused": model.refusals.total, "seconds": time.perf_counter() - begin}
-        write_json(counts.figures(arguments.reject) | more, arguments.json)
+        figures = counts.figures(arguments.reject)
+        figures |= {"refused": model.refusals.total, "seconds": time.perf_counter() - begin}
+        write_json(figures, arguments.json)
     sys.stdout.flush()
     refuse_too_many(arguments, counts.lines, model.refusals.total)

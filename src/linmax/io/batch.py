@@ -148,7 +148,7 @@ class Batch:
         return np.array([*self.classes, None], dtype=object)[self.codes]
 
     @cached_property
-    def matrix(self) -> Any:
+    def matrix(self) -> np.ndarray | sparse.csr_array:
         """The attributes as scikit-learn takes them: an array when all are dense, else CSR with dense columns first."""
         csr = sparse.csr_array((self.values, self.indices, self.indptr), shape=(len(self), self.columns))
         if not self.dense.shape[1]:
@@ -274,10 +274,10 @@ class Runs:
 
 def ahead(batches: Generator[Batch, None, None], many: int = 2) -> Generator[Batch, None, None]:
     """Read the batches ahead in another thread, which starts now."""
-    waiting: queue.Queue[Any] = queue.Queue(many)
+    waiting: queue.Queue[tuple[Batch | None, BaseException | None]] = queue.Queue(many)
     stop = threading.Event()
 
-    def put(item: Any) -> bool:
+    def put(item: tuple[Batch | None, BaseException | None]) -> bool:
         while not stop.is_set():
             try:
                 waiting.put(item, timeout=0.1)

@@ -13,12 +13,12 @@ Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experi
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import float64, int64, types, uint8
 from numba.core import cgutils
+from numba.core.base import BaseContext
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT, inside_array, kernel
@@ -34,18 +34,22 @@ UP_TO_NINE, HIGH_BITS = 0x7676767676767676, 0x8080808080808080  # added to a byt
 Block = uint8[::1]
 
 
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, place: Any, length: int) -> Any:
+def _pointer(
+    context: BaseContext, builder: ir.IRBuilder, kind: types.Array, array: ir.Value, place: ir.Value, length: int
+) -> ir.Value:
     inside_array(context, builder, kind, array, place, ir.Constant(I64, length))
     data = cgutils.create_struct_proxy(kind)(context, builder, array).data
     return builder.gep(data, [place])
 
 
-def _vector(context: Any, builder: Any, kind: Any, block: Any, place: Any) -> Any:
+def _vector(
+    context: BaseContext, builder: ir.IRBuilder, kind: types.Array, block: ir.Value, place: ir.Value
+) -> ir.Value:
     pointer = _pointer(context, builder, kind, block, place, VECTOR)
     return builder.load(builder.bitcast(pointer, ir.VectorType(I8, VECTOR).as_pointer()), align=1)
 
 
-def _lanes(builder: Any, value: Any) -> Any:
+def _lanes(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     """One byte in all places of a vector."""
     none = ir.Constant(ir.VectorType(I8, VECTOR), ir.Undefined)
     one = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))

@@ -32,7 +32,7 @@ INEXACT = 2**53  # from here on, whole numbers may be rounded as floats
 MINUS = 45
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """A value as text, whole numbers without a point."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))

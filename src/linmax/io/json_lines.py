@@ -82,7 +82,7 @@ class JsonLines(RowFormat):
 
     def _look_at(self, objects: list[dict[str, Any]]) -> None:
         """Find the keys that hold dates and times, which are left out as in tables, and numbers written as text."""
-        texts: dict[str, list[Any]] = {}
+        texts: dict[str, list[object]] = {}
         for given in objects:
             shown = {**given, FEATURES: None, **found} if isinstance(found := given.get(FEATURES), dict) else given
             _note_values("", shown, texts)
@@ -170,7 +170,7 @@ class JsonLines(RowFormat):
         Numbers by name, {"a": {"x": 0.1, "y": 0.9}}, are columns a:x and a:y; where one of them is text, {"a": {"x":
         "yes", "y": null}}, they are columns x and y. Which of the two a key holds, all lines decide together.
         """
-        found: dict[_Place, list[Any]] = {}
+        found: dict[_Place, list[object]] = {}
         for number, raw in enumerate(source.lines(), start=1):
             if not raw.strip():
                 continue
@@ -194,7 +194,7 @@ class JsonLines(RowFormat):
             column += [None] * (len(self.lines) - len(column))
         return self._called(source.name, found)
 
-    def _cells(self, given: Mapping[str, Any]) -> Iterator[tuple[_Place, Any]]:
+    def _cells(self, given: Mapping[str, object]) -> Iterator[tuple[_Place, object]]:
         """The values of an object, and of the objects in it, by their places."""
         for key, value in given.items():
             if key in self.options.ignore:
@@ -207,12 +207,12 @@ class JsonLines(RowFormat):
             if isinstance(value, dict):
                 self._objects.add(key)
 
-    def _is_strange(self, place: _Place, value: Any) -> bool:
+    def _is_strange(self, place: _Place, value: object) -> bool:
         """Return whether no table can hold it, unless it is in a column that is not asked for."""
         known, (key, name) = self.options.known, place
         return isinstance(value, (dict, list)) and (known is None or (key if name is None else name) in known)
 
-    def _refuse_cell(self, file: str, line: int, place: _Place, value: Any) -> None:
+    def _refuse_cell(self, file: str, line: int, place: _Place, value: object) -> None:
         """Refuse a line for a value that no table can hold."""
         key, name = place
         where = repr(key) if name is None else f"{name!r} of {key!r}"
@@ -220,7 +220,7 @@ class JsonLines(RowFormat):
         message = f"{where} is {json.dumps(value)[:40]}, neither text, a number, true, false nor null"
         self.refuse(file, line, reason, f"{message}; leave it out with --ignore {key}")
 
-    def _called(self, file: str, found: Mapping[_Place, list[Any]]) -> Columns:
+    def _called(self, file: str, found: Mapping[_Place, list[object]]) -> Columns:
         """The columns by name; two that would be called alike are refused."""
         texts = {key for (key, name), column in found.items() if name is not None and any(map(_is_text, column))}
         named: dict[str, str] = {}
@@ -257,7 +257,7 @@ def _object(raw: bytes) -> dict[str, Any] | int:
     return given if isinstance(given, dict) else lexer.NOT_AN_OBJECT
 
 
-def _note_values(name: str, value: Any, texts: dict[str, list[Any]]) -> None:
+def _note_values(name: str, value: object, texts: dict[str, list[object]]) -> None:
     """Note what stands under each name, by names with dots."""
     if isinstance(value, dict):
         for key, one in value.items():
@@ -266,11 +266,11 @@ def _note_values(name: str, value: Any, texts: dict[str, list[Any]]) -> None:
         texts.setdefault(name, []).append(value)
 
 
-def _is_weight(value: Any) -> bool:
+def _is_weight(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= lexer.LARGEST_VALUE
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
@@ -278,14 +278,14 @@ def _raw(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     """A label or a category as text."""
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
 
 
-def _named(name: str, values: Any) -> list[tuple[str, Any]]:
+def _named(name: str, values: object) -> list[tuple[str, object]]:
     """The values of a list by name: texts by that of the list, others by their places; what is no list, as features."""
     if not isinstance(values, list):
         return [(FEATURES, values)]

@@ -7,9 +7,8 @@ category there, and its number is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -39,10 +38,13 @@ from linmax.util.checks import warn
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import ipc, parquet
     from scipy import sparse
 else:
+    pa, ipc, parquet = LazyModule("pyarrow"), LazyModule("pyarrow.ipc"), LazyModule("pyarrow.parquet")
     sparse = LazyModule("scipy.sparse")
-ipc, parquet = LazyModule("pyarrow.ipc"), LazyModule("pyarrow.parquet")
+Batches: TypeAlias = "pa.RecordBatch | pa.Table"
 
 __all__ = ["Arrow", "FrameReader", "Frames", "Parquet", "TableFormat", "TableLayout", "is_columnar", "is_table"]
 
@@ -174,80 +176,87 @@ class TableFormat(StreamFormat):
         return self.layout.remarks()
 
 
-class ArrowTables(TableFormat):
-    """A format that pyarrow reads. A file is memory-mapped; a pipe or a compressed file is read into memory first."""
-
-    title: ClassVar[str]
-
-    def record_batches(self, file: Any) -> Iterator[Any]:
-        """The batches of an open pyarrow file; if there are none, an empty table with its columns."""
-        raise NotImplementedError
-
-    def tables(self, source: Source) -> Iterator[Any]:
-        """Record batches."""
-        pyarrow = import_module("pyarrow")
-        try:
-            file = (
-                pyarrow.memory_map(str(source.path)) if source.plain_file else pyarrow.BufferReader(source.read_all())
-            )
-            with file:
-                yield from self.record_batches(file)
-        except pyarrow.ArrowException as error:
-            raise ValueError(f"{source.name} cannot be read as {self.title}: {error}") from None
-
-    def columns(self, source: Source) -> Columns:
-        """Columns with their types; empty text is None."""
-        found: Columns = {}
-        for table in self.tables(source):
-            refuse_repeated(source.name, table.schema.names)
-            for name, column in zip(table.schema.names, table.columns, strict=True):
-                found.setdefault(name, []).extend(None if v in ("", None) else v for v in column.to_pylist())
-        return found
+def _opened(source: Source, title: str, read: Callable[[pa.NativeFile], Iterator[Batches]]) -> Iterator[Batches]:
+    """What pyarrow reads of a source. A file is memory-mapped; a pipe or a packed file is read into memory first."""
+    try:
+        mapped = source.plain_file
+        with pa.memory_map(str(source.path)) if mapped else pa.BufferReader(source.read_all()) as file:
+            yield from read(file)
+    except pa.ArrowException as error:
+        raise ValueError(f"{source.name} cannot be read as {title}: {error}") from None
 
 
-class Arrow(ArrowTables):
+def _columns(name: str, tables: Iterable[Batches]) -> Columns:
+    """Columns with their types; empty text is None."""
+    found: Columns = {}
+    for table in tables:
+        refuse_repeated(name, table.schema.names)
+        for column, cells in zip(table.schema.names, table.columns, strict=True):
+            found.setdefault(column, []).extend(None if v in ("", None) else v for v in cells.to_pylist())
+    return found
+
+
+def _read_arrow(file: pa.NativeFile) -> Iterator[Batches]:
+    """An empty table with the columns, and the batches of a file, or else of a stream."""
+    try:
+        opened = ipc.open_file(file)
+    except pa.ArrowInvalid:
+        file.seek(0)
+        with ipc.open_stream(file) as stream:
+            yield stream.schema.empty_table()
+            yield from stream
+        return
+    yield opened.schema.empty_table()
+    for i in range(opened.num_record_batches):
+        yield opened.get_batch(i)
+
+
+def _read_parquet(file: pa.NativeFile) -> Iterator[Batches]:
+    """An empty table with the columns, and batches of rows."""
+    with parquet.ParquetFile(file) as opened:
+        yield opened.schema_arrow.empty_table()
+        yield from opened.iter_batches(batch_size=BATCH_ROWS)
+
+
+class Arrow(TableFormat):
     """Arrow IPC, as a file or as a stream."""
 
     endings = (".arrow", ".feather", ".ipc")
     first_bytes = (b"ARROW1", b"\xff\xff\xff\xff")
     title = "Arrow"
 
-    def record_batches(self, file: Any) -> Iterator[Any]:
-        """Try a file first, then a stream."""
-        invalid: type[Exception] = import_module("pyarrow").ArrowInvalid
-        try:
-            opened = ipc.open_file(file)
-        except invalid:
-            file.seek(0)
-            with ipc.open_stream(file) as stream:
-                yield stream.schema.empty_table()
-                yield from stream
-            return
-        yield opened.schema.empty_table()
-        for i in range(opened.num_record_batches):
-            yield opened.get_batch(i)
+    def tables(self, source: Source) -> Iterator[Batches]:
+        """Record batches."""
+        return _opened(source, self.title, _read_arrow)
+
+    def columns(self, source: Source) -> Columns:
+        """Columns with their types; empty text is None."""
+        return _columns(source.name, self.tables(source))
 
 
-class Parquet(ArrowTables):
+class Parquet(TableFormat):
     """Parquet, in batches of rows."""
 
     endings = (".parquet",)
     first_bytes = (b"PAR1",)
     title = "Parquet"
 
-    def record_batches(self, file: Any) -> Iterator[Any]:
-        """As many rows as a batch has unless another number is asked for."""
-        with parquet.ParquetFile(file) as opened:
-            yield opened.schema_arrow.empty_table()
-            yield from opened.iter_batches(batch_size=BATCH_ROWS)
+    def tables(self, source: Source) -> Iterator[Batches]:
+        """Record batches."""
+        return _opened(source, self.title, _read_parquet)
+
+    def columns(self, source: Source) -> Columns:
+        """Columns with their types; empty text is None."""
+        return _columns(source.name, self.tables(source))
 
 
-def _is_pair(data: Any) -> bool:
-    arrays = isinstance(data, tuple) and len(data) in (2, 3)
-    return arrays and (sparse.issparse(data[0]) or isinstance(data[0], np.ndarray))
+def _is_pair(data: object) -> bool:
+    if not isinstance(data, tuple) or len(data) not in (2, 3):
+        return False
+    return bool(sparse.issparse(data[0]) or isinstance(data[0], np.ndarray))
 
 
-def is_table(data: Any) -> bool:
+def is_table(data: object) -> bool:
     """Return whether this is a frame, an Arrow table or batch, or arrays (X, y) or (X, y, weights)."""
     return is_columnar(data) or _is_pair(data)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import int64, typeof, types
@@ -451,7 +451,7 @@ def _longer(array: np.ndarray, least: int) -> np.ndarray:
     return room
 
 
-def _prefixes(heads: Iterable[bytes]) -> dict[str, Any]:
+def _prefixes(heads: Iterable[bytes]) -> dict[str, np.ndarray]:
     joined = b"".join(heads)
     rows, begin = [], 0
     for head in heads:

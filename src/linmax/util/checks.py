@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -29,12 +28,12 @@ __all__ = [
 ]
 
 
-def finite(name: str, value: Any) -> float:
+def finite(name: str, value: object) -> float:
     """A finite real number."""
     if isinstance(value, (str, bytes, bool)):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
-        number = float(value)
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {value!r}") from None
     if not math.isfinite(number):
@@ -42,7 +41,7 @@ def finite(name: str, value: Any) -> float:
     return number
 
 
-def greater(name: str, value: Any, bound: float, advice: Any) -> float:
+def greater(name: str, value: object, bound: float, advice: object) -> float:
     """A finite number > bound."""
     number = finite(name, value)
     if number <= bound:
@@ -50,7 +49,7 @@ def greater(name: str, value: Any, bound: float, advice: Any) -> float:
     return number
 
 
-def at_least(name: str, value: Any, bound: float, advice: Any = None) -> float:
+def at_least(name: str, value: object, bound: float, advice: object = None) -> float:
     """A finite number >= bound."""
     number = finite(name, value)
     if number < bound:
@@ -58,12 +57,12 @@ def at_least(name: str, value: Any, bound: float, advice: Any = None) -> float:
     return number
 
 
-def positive(name: str, value: Any, advice: Any) -> float:
+def positive(name: str, value: object, advice: object) -> float:
     """A finite number > 0."""
     return greater(name, value, 0.0, advice)
 
 
-def fraction(name: str, value: Any, advice: Any) -> float:
+def fraction(name: str, value: object, advice: object) -> float:
     """A number between 0 and 1, neither of them included."""
     number = finite(name, value)
     if not 0.0 < number < 1.0:
@@ -71,7 +70,7 @@ def fraction(name: str, value: Any, advice: Any) -> float:
     return number
 
 
-def whole(name: str, value: Any, least: int) -> int:
+def whole(name: str, value: object, least: int) -> int:
     """A whole number >= least."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
@@ -84,7 +83,7 @@ def whole(name: str, value: Any, least: int) -> int:
 LARGEST_INT32 = 2**31 - 1
 
 
-def counted(name: str, value: Any, least: int) -> int:
+def counted(name: str, value: object, least: int) -> int:
     """A whole number from least to LARGEST_INT32, for the kernels' counters."""
     number = whole(name, value, least)
     if number > LARGEST_INT32:
@@ -92,7 +91,7 @@ def counted(name: str, value: Any, least: int) -> int:
     return number
 
 
-def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+def one_of(name: str, value: object, known: Iterable[str]) -> str:
     """One of the known names."""
     names = list(known)
     if value not in names:
@@ -100,14 +99,14 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
     return str(value)
 
 
-def boolean(name: str, value: Any) -> bool:
+def boolean(name: str, value: object) -> bool:
     """True or False."""
     if value not in (True, False):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
-def refuse_masked(name: str, block: Any) -> None:
+def refuse_masked(name: str, block: object) -> None:
     """Refuse masked numbers and labels: NumPy would read the values under the mask."""
     masked = np.ma.getmaskarray(block) if isinstance(block, np.ma.MaskedArray) else None
     if masked is not None and masked.any():

@@ -90,7 +90,7 @@ def is_special(path: Path) -> bool:
 
 
 def write(
-    path: str | os.PathLike[str], kind: str, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    path: str | os.PathLike[str], kind: str, description: Mapping[str, object], arrays: Mapping[str, np.ndarray]
 ) -> None:
     """Save arrays and plain data as a file of this kind; replaces an existing file only when everything is on disk.
 

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +90,7 @@ def _same(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def write_json(figures: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+def write_json(figures: Mapping[str, object], path: str | os.PathLike[str]) -> None:
     """Write figures as JSON, completely or not at all; the path ``-`` means standard output.
 
     NumPy numbers and arrays are written as plain ones. JSON has no ``nan`` and no infinities: they raise
