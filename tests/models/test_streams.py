@@ -22,7 +22,7 @@ import linmax
 import streams_reference as reference
 from linmax import stream
 from linmax.io.formats import format_of
-from linmax.io.options import ReadOptions, Refusals
+from linmax.io.read_options import ReadOptions, Refusals
 from linmax.io.reader import StreamReader
 from linmax.io.vocabulary import SERIAL, Vocabulary
 from linmax.jit.compiling import JIT

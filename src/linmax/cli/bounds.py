@@ -18,7 +18,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.options import FORMAT_OPTION, JSON_OPTION, cells_listed
-from linmax.cli.report import console, say, shown_name
+from linmax.cli.output import console, say, shown_name
 
 if TYPE_CHECKING:
     from linmax.data.instances import Instances
@@ -181,7 +181,7 @@ def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tupl
     """The rows of a stream; the first bad line is an error."""
     from linmax.data.instances import instances as instances_of
     from linmax.io.batch import joined
-    from linmax.io.options import ReadOptions
+    from linmax.io.read_options import ReadOptions
     from linmax.io.reader import StreamReader
 
     if arguments.ignore:

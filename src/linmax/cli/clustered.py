@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linmax.cli.report import console, counted, say
+from linmax.cli.output import console, counted, say
 
 if TYPE_CHECKING:
     from linmax.cluster import Fit, Progress

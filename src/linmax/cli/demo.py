@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from linmax.cli.options import JSON_OPTION, add_options
-from linmax.cli.report import console, say
+from linmax.cli.output import console, say
 
 __all__ = ["OPTIONS", "run"]
 

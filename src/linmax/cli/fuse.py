@@ -44,7 +44,7 @@ from linmax.cli.options import (
     refuse_options,
     refused_share,
 )
-from linmax.cli.report import counted, refuse_too_many, say, show_refusals, shown_name, shown_names, wide_console
+from linmax.cli.output import counted, refuse_too_many, say, show_refusals, shown_name, shown_names, wide_console
 
 if TYPE_CHECKING:
     import numpy as np

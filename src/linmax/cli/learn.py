@@ -33,8 +33,8 @@ from linmax.cli.options import (
     refuse_options,
     refused_share,
 )
-from linmax.cli.report import console, counted, no_labels, nothing_read, refuse_too_many, say, show_refusals
-from linmax.io.options import Refusals
+from linmax.cli.output import console, counted, no_labels, nothing_read, refuse_too_many, say, show_refusals
+from linmax.io.read_options import Refusals
 
 if TYPE_CHECKING:
     from rich.console import Console

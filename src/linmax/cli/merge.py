@@ -15,7 +15,7 @@ import argparse
 from typing import Any
 
 from linmax.cli.options import JSON_OPTION
-from linmax.cli.report import console, counted, say
+from linmax.cli.output import console, counted, say
 
 __all__ = ["OPTIONS", "run"]
 

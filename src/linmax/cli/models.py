@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linmax.cli.options import listed, reading_options
+from linmax.cli.output import counted, no_labels, nothing_read
 from linmax.cli.predictions import Answers, OutputOptions, PredictionCounts
-from linmax.cli.report import counted, no_labels, nothing_read
 from linmax.cli.votes import votes_for
-from linmax.io.options import Refusals
+from linmax.io.read_options import Refusals
 from linmax.models.vote_table import VOTES_SHOWN, side_names
 from linmax.util import files
 

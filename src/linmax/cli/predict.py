@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from linmax.cli.interrupts import unbroken
 from linmax.cli.options import INPUT_OPTIONS, JSON_OPTION, LABEL_OPTION, refused_share
-from linmax.cli.report import nothing_read, refuse_too_many, say, show_refusals
+from linmax.cli.output import nothing_read, refuse_too_many, say, show_refusals
 
 if TYPE_CHECKING:
     from linmax.cli.predictions import OutputOptions

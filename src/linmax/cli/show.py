@@ -11,7 +11,7 @@ import argparse
 from typing import Any
 
 from linmax.cli.options import JSON_OPTION
-from linmax.cli.report import console, say, wide_console
+from linmax.cli.output import console, say, wide_console
 
 __all__ = ["OPTIONS", "run"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linmax.cli.options import cells_listed
-from linmax.cli.report import counted, nothing_read, shown_name, shown_names
+from linmax.cli.output import counted, nothing_read, shown_name, shown_names
 from linmax.data.answers import are_open
 from linmax.data.names import ROWS_OF_IDS, silent_votes, written
 from linmax.data.score_columns import rated_columns

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linmax.cli.options import JSON_OPTION
-from linmax.cli.report import console, counted, say
+from linmax.cli.output import console, counted, say
 
 if TYPE_CHECKING:
     from linmax.jit.compiling import Kernel

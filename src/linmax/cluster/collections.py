@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from linmax.io.tables import is_table
+from linmax.io.typed_tables import is_table
 
 if TYPE_CHECKING:
     from dask.array import Array

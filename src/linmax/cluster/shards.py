@@ -18,10 +18,10 @@ from urllib.parse import unquote
 
 from linmax.cluster.collections import Collection, as_read, is_collection, is_joint, partitions
 from linmax.io.formats import make_format
-from linmax.io.options import ReadOptions
+from linmax.io.read_options import ReadOptions
 from linmax.io.reader import open_source
 from linmax.io.schema import is_number
-from linmax.io.tables import TableFormat, is_table
+from linmax.io.typed_tables import TableFormat, is_table
 from linmax.models.shard import labels_of_rows
 from linmax.util.aliases import Label, Source
 

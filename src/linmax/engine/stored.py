@@ -9,7 +9,7 @@ import numpy as np
 
 from linmax.core.contract import State, Trials
 from linmax.techniques.node import overwrite
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 if TYPE_CHECKING:
     from linmax.engine.engine import Engine

@@ -15,7 +15,7 @@ import numpy as np
 
 from linmax.data.blocks import Scale
 from linmax.data.instances import Instances
-from linmax.io.options import Position
+from linmax.io.read_options import Position
 from linmax.io.schema import TRUTH
 from linmax.io.vocabulary import Vocabulary
 from linmax.util.lazy import LazyModule

@@ -24,11 +24,11 @@ from linmax.io.lexer import (
     RETURN,
     SPACE,
 )
-from linmax.io.options import Position, ReadOptions
+from linmax.io.read_options import Position, ReadOptions
 from linmax.io.records import COLUMN_OPTIONS, Columns, Records, StreamFormat
 from linmax.io.schema import TYPE_SAMPLE, is_number, named_columns, refuse_other_columns, refuse_repeated
 from linmax.io.sources import Source
-from linmax.io.tables import TableLayout
+from linmax.io.typed_tables import TableLayout
 from linmax.jit.compiling import kernel
 
 __all__ = ["DELIMITERS", "Csv", "Tsv", "delimiter_of", "named_delimiter"]

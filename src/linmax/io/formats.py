@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from linmax.io.options import ReadOptions
+    from linmax.io.read_options import ReadOptions
     from linmax.io.records import StreamFormat
 
 __all__ = ["FORMATS", "endings", "format_class", "format_of", "make_format", "register_format"]
@@ -28,8 +28,8 @@ REGISTRY: dict[str, str | type[StreamFormat]] = {
     "text": "linmax.io.lines:Text",
     "csv": "linmax.io.delimited:Csv",
     "tsv": "linmax.io.delimited:Tsv",
-    "parquet": "linmax.io.tables:Parquet",
-    "arrow": "linmax.io.tables:Arrow",
+    "parquet": "linmax.io.typed_tables:Parquet",
+    "arrow": "linmax.io.typed_tables:Arrow",
     "jsonl": "linmax.io.json_lines:JsonLines",
 }
 FORMATS = REGISTRY.keys()  # the names, always up to date

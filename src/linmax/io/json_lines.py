@@ -15,7 +15,7 @@ import msgspec
 from linmax.io import lexer
 from linmax.io.answers import NESTED
 from linmax.io.lexer import REASONS
-from linmax.io.options import ReadOptions
+from linmax.io.read_options import ReadOptions
 from linmax.io.records import COLUMN_OPTIONS, Columns, Row, RowFormat
 from linmax.io.schema import DATES, LABEL_NAMES, ignored_note, label_of, number_note, words_type
 from linmax.io.sources import Source

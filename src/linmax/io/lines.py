@@ -14,7 +14,7 @@ from linmax.io.bytes import powers
 from linmax.io.delimited import delimiter_of
 from linmax.io.lexer import REASONS, WITH_VALUE, Lines, with_value
 from linmax.io.numbering import ItemRows
-from linmax.io.options import Position, ReadOptions
+from linmax.io.read_options import Position, ReadOptions
 from linmax.io.records import TEXT_OPTIONS, Records, StreamFormat
 from linmax.io.schema import LABEL_NAMES
 from linmax.io.sources import LineBlocks, Source

@@ -14,7 +14,7 @@ from linmax.io.batch import Batch, Classes
 from linmax.io.formats import FORMATS, format_of, make_format
 from linmax.io.lexer import REASONS, with_value
 from linmax.io.numbering import Numbering
-from linmax.io.options import Position, ReadOptions, Refusals
+from linmax.io.read_options import Position, ReadOptions, Refusals
 from linmax.io.records import Columns, Records, StreamFormat
 from linmax.io.sources import Source
 from linmax.io.vocabulary import Vocabulary

@@ -21,7 +21,7 @@ from linmax.io.lexer import (
     WHOLE_TEXT,
 )
 from linmax.io.numbering import ItemRows
-from linmax.io.options import Position, ReadOptions, Refusals
+from linmax.io.read_options import Position, ReadOptions, Refusals
 from linmax.io.sources import LineBlocks, Source
 
 __all__ = ["Columns", "Items", "Records", "Row", "RowFormat", "StreamFormat"]

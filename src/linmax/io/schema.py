@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from linmax.io.options import ReadOptions
+from linmax.io.read_options import ReadOptions
 
 __all__ = [
     "LABEL_NAMES",

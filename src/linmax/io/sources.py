@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from linmax.io.bytes import PADDING
-from linmax.io.options import Position
+from linmax.io.read_options import Position
 
 if TYPE_CHECKING:
     from linmax.io.records import StreamFormat

@@ -16,7 +16,7 @@ from linmax.data.arrays import Layout, cut, no_trials
 from linmax.learners.attributes.pool import RunningPool, kind_of, slots
 from linmax.learners.base import Description, Mixture, Placement, Running, WeightForm, silent
 from linmax.learners.votes.pool import RunningVotes
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 __all__ = ["AutomaticPool", "RunningAuto"]
 

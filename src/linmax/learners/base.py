@@ -23,7 +23,7 @@ from numba.np.numpy_support import from_dtype
 from linmax.core.contract import LARGEST, Trials
 from linmax.data.arrays import Layout
 from linmax.jit.struct import Struct
-from linmax.util.names import taken
+from linmax.util.parts import taken
 
 __all__ = [
     "Axes",

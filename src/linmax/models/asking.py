@@ -37,7 +37,7 @@ from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model
 from linmax.util.checks import finite
 from linmax.util.draws import drawn
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 __all__ = [
     "EXPLORE",

@@ -76,7 +76,7 @@ from linmax.techniques.technique import LearnerLike
 from linmax.util import files
 from linmax.util.aliases import Costs, Label, Labels, Name, PathLike, VoteColumns
 from linmax.util.checks import at_least, fraction, one_of, warn
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 from linmax.util.progress import LateProgress
 
 if TYPE_CHECKING:

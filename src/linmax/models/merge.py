@@ -51,7 +51,7 @@ from linmax.models.streams.model import StreamModel
 from linmax.models.weights import Columns
 from linmax.rules.mixing import MULTIPLICATIVE, mixture_of
 from linmax.util.checks import finite, one_of
-from linmax.util.names import handed_over
+from linmax.util.parts import handed_over
 
 __all__ = [
     "HOW",

@@ -56,7 +56,7 @@ from linmax.techniques.voting import Voted
 from linmax.util import files
 from linmax.util.aliases import Label
 from linmax.util.draws import another
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 __all__ = ["Member", "Model", "chosen", "mask_of", "refuse_others"]
 

@@ -47,7 +47,7 @@ from linmax.techniques.technique import LearnerLike
 from linmax.util import files
 from linmax.util.aliases import Attributes, Candidates, Costs, Label, Name, PathLike, Scores, Votes
 from linmax.util.checks import at_least, boolean, fraction, one_of, whole
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 __all__ = ["KIND", "Learner"]
 

@@ -12,7 +12,7 @@ from functools import singledispatch
 from typing import Any
 
 from linmax.data.names import silent_votes, written
-from linmax.io.options import Refusals
+from linmax.io.read_options import Refusals
 from linmax.models.fusion import VoteFusion
 from linmax.models.streams import StreamModel, stream
 from linmax.models.streams.model import weights_of

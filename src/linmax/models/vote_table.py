@@ -19,7 +19,7 @@ import numpy as np
 from linmax.data.names import label_array, missing, near_misses, silent_votes, written
 from linmax.data.score_columns import rated_columns
 from linmax.io.answers import AnswerTable, Long, items_of, long_columns, long_of, tabulate
-from linmax.io.options import Refusals
+from linmax.io.read_options import Refusals
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
 from linmax.models.fusion import VoteFusion, side_columns

@@ -21,7 +21,7 @@ import numpy as np
 from linmax.core import averages
 from linmax.core.contract import GAUGE, RAW, SHIFT, UNTOUCHED, Rule, Trials
 from linmax.data.arrays import Layout, cut
-from linmax.util.names import Handed
+from linmax.util.parts import Handed
 
 if TYPE_CHECKING:
     from linmax.engine.bench import Bench

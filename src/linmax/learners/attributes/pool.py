@@ -48,7 +48,7 @@ from linmax.learners.attributes.warm_up import (
 from linmax.learners.attributes.words import LINEAR, ROOM, SparseMembers
 from linmax.learners.base import Description, Mixture, Running, WeightForm, silent
 from linmax.learners.latest_label import RecentLabels
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 if TYPE_CHECKING:
     from linmax.learners.attributes.member import Group

@@ -101,7 +101,7 @@ from linmax.learners.votes.logits import (
     welcome,
 )
 from linmax.normalization import scaled_logarithms
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 __all__ = ["FULL_PRECISION", "MEMBERS", "RATE", "RunningVotes", "VotesPool", "play_votes"]
 

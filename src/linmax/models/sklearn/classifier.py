@@ -23,7 +23,7 @@ from linmax.data.names import no_label, refuse_wide
 from linmax.data.scaling import SCALINGS, Scaling
 from linmax.engine.engine import Settings
 from linmax.engine.notation import as_learner
-from linmax.io.tables import FrameReader, is_columnar
+from linmax.io.typed_tables import FrameReader, is_columnar
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners.base import scales_attributes
 from linmax.models.model import Model, mask_of
@@ -34,7 +34,7 @@ from linmax.techniques.technique import LearnerLike
 from linmax.util import files
 from linmax.util.aliases import Label, Labels, Matrix, PathLike
 from linmax.util.checks import boolean, one_of, refuse_masked
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 __all__ = ["LinearMaxClassifier", "all_or_nothing", "known_classes", "labels_of", "whole_file"]
 

@@ -47,7 +47,7 @@ from linmax.techniques.technique import LearnerLike
 from linmax.util import files
 from linmax.util.aliases import Label, Labels, Matrix, PathLike
 from linmax.util.checks import boolean, fraction, one_of, refuse_masked
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 __all__ = ["Fuser", "FusionClassifier"]
 

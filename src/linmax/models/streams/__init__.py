@@ -15,11 +15,11 @@ from linmax.data.features import checked_pairs
 from linmax.io.batch import Batch, Classes, ahead
 from linmax.io.delimited import named_delimiter
 from linmax.io.formats import FORMATS, register_format
-from linmax.io.options import BATCH_ROWS, Position, ReadOptions, Refusals
-from linmax.io.pairs import PAIRED_BATCH_ROWS, Pairing
+from linmax.io.pairing import PAIRED_BATCH_ROWS, Pairing
+from linmax.io.read_options import BATCH_ROWS, Position, ReadOptions, Refusals
 from linmax.io.reader import StreamReader
 from linmax.io.sources import LinesAsFile, refuse_unreadable
-from linmax.io.tables import Frames, is_table
+from linmax.io.typed_tables import Frames, is_table
 from linmax.io.vocabulary import Vocabulary
 from linmax.models.streams.model import StreamModel
 from linmax.util.aliases import Source

@@ -31,7 +31,7 @@ from linmax.techniques.technique import LearnerLike
 from linmax.util import files
 from linmax.util.aliases import PathLike
 from linmax.util.checks import boolean, one_of
-from linmax.util.names import by_part, handed_over
+from linmax.util.parts import by_part, handed_over
 
 __all__ = ["STREAM_KIND", "StreamModel"]
 
@@ -405,7 +405,7 @@ class StreamModel:
 
         With the vocabulary of its names, which is taken over, they need not be looked up again one by one. Of arrays
         that are not copied comes a model that can be looked at and merged, but must not learn. Those handed over
-        (`linmax.util.names.Handed`) are used up.
+        (`linmax.util.parts.Handed`) are used up.
         """
         parts = by_part(arrays)
         try:

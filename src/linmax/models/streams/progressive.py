@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from linmax.io.batch import Batch
-from linmax.io.options import Position
+from linmax.io.read_options import Position
 from linmax.models.metrics import Evaluation, balanced_weights
 from linmax.models.streams.model import StreamModel, weights_of
 from linmax.util import files
-from linmax.util.names import by_part
+from linmax.util.parts import by_part
 
 __all__ = ["CHECKPOINT", "Milestone", "PassCounts", "Progressive"]
 

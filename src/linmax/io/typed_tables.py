@@ -15,7 +15,7 @@ import numpy as np
 from linmax.data.names import no_label
 from linmax.io.batch import Batch
 from linmax.io.columns import Fields, Numbers, columns_of, is_columnar, plain
-from linmax.io.options import BATCH_ROWS, Position, ReadOptions
+from linmax.io.read_options import BATCH_ROWS, Position, ReadOptions
 from linmax.io.reader import StreamReader
 from linmax.io.records import COLUMN_OPTIONS, Columns, Items, Records, StreamFormat
 from linmax.io.schema import (

@@ -12,7 +12,7 @@ from linmax.cli.options import refused_share
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from linmax.io.options import Refusals
+    from linmax.io.read_options import Refusals
 
 __all__ = [
     "console",

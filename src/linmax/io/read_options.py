@@ -57,7 +57,7 @@ class ReadOptions:
     ngrams
         Longest run of words of a text that is an attribute (see `linmax.io.words`).
     pairs
-        Which attributes are paired (see `linmax.io.pairs`).
+        Which attributes are paired (see `linmax.io.pairing`).
     known
         The kind of each column as a model has learned from it.
     unlabelled
