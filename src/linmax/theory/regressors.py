@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from linmax.jit.compiling import kernel
 from linmax.theory import bounds
 from linmax.util.checks import finite, positive
 
@@ -33,34 +32,8 @@ LARGEST_EXPONENT = 1e300
 SHAPES = ("one number", "a vector", "a matrix (trials, attributes)")
 
 
-@kernel(allocates=True)
-def _limited(value):  # type: ignore[no-untyped-def]
-    return min(max(value, -LARGEST_EXPONENT), LARGEST_EXPONENT)
-
-
-@kernel(allocates=True)
-def _play(logs, x, y, eta, predictions):  # type: ignore[no-untyped-def]
-    """Play the rows of x: w = exp(logs) / sum of exp(logs); the largest of logs is 0."""
-    n = logs.size
-    mass = np.empty(n)
-    for t in range(y.size):
-        total = 0.0
-        for i in range(n):
-            mass[i] = math.exp(logs[i])
-            total += mass[i]
-        prediction = 0.0
-        for i in range(n):
-            prediction += mass[i] / total * x[t, i]
-        predictions[t] = prediction
-        # The product in this order: 2 eta may be infinite, and infinity times 0 is nan.
-        rate = _limited(_limited(eta * _limited(prediction - y[t])) * 2.0)
-        top = -math.inf
-        for i in range(n):
-            # Less the prediction, which all weights share and the sum cancels: keeps the exponents small.
-            logs[i] -= _limited(rate * (x[t, i] - prediction))
-            top = max(top, logs[i])
-        for i in range(n):
-            logs[i] = _limited(logs[i] - top)
+def _limited(values: np.ndarray) -> np.ndarray:
+    return np.clip(values, -LARGEST_EXPONENT, LARGEST_EXPONENT)
 
 
 def _scale(name: str, value: Any) -> float:
@@ -217,9 +190,16 @@ class EG:
         return np.zeros(rows.shape[1]) if self._logs is None else self._logs.copy()
 
     def _advance(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Play the rows: w = exp(logs) / sum of exp(logs); the largest of logs is 0."""
         logs, predictions = self._state(rows), np.empty(values.size)
-        with np.errstate(over="ignore"):  # infinite products are limited; only NumPy (without a compiler) warns
-            _play(logs, rows, values, self.eta, predictions)
+        with np.errstate(over="ignore"):  # infinite products are limited
+            for t, (x, y) in enumerate(zip(rows, values, strict=True)):
+                predictions[t] = prediction = EG._weights(self, logs) @ x
+                # The product in this order: 2 eta may be infinite, and infinity times 0 is nan.
+                rate = _limited(_limited(self.eta * _limited(prediction - y)) * 2.0)
+                # Less the prediction, which all weights share and the sum cancels: keeps the exponents small.
+                logs -= _limited(rate * (x - prediction))
+                logs = _limited(logs - logs.max())
         self._logs = logs
         return predictions
 
