@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from linmax.engine.notation import as_rule
+from linmax.techniques.technique import LearnerLike
 from linmax.theory.rows import Vector
 from linmax.theory.threshold import LinearThreshold
 from linmax.util.checks import finite, whole
@@ -123,7 +124,7 @@ def play(adversary: Adversary, weights: Callable[[], Vector], update: Callable[[
     return Game(np.array(rows), np.array(updated, dtype=bool))
 
 
-def meet(adversary: Adversary, rule: Any, n: int, trials: int) -> Game:
+def meet(adversary: Adversary, rule: LearnerLike, n: int, trials: int) -> Game:
     """`play` against a rule of this package, or its text, with n weights.
 
     Parameters

@@ -29,12 +29,14 @@ from linmax.data.names import distinct_labels, label_array
 from linmax.engine.notation import Learner, as_learner
 from linmax.models.run import run
 from linmax.rules import REGISTRY
+from linmax.techniques.technique import LearnerLike
 from linmax.techniques.voting import Voted
 from linmax.theory import bounds
 from linmax.theory.bounding import AdditiveBound, Bound, MultiplicativeBound, norm_of
 from linmax.theory.mistake_bounds import LearnerBound, bound_of, rows_of
 from linmax.theory.rows import Rows, Vector, comparator
 from linmax.theory.threshold import LinearThreshold
+from linmax.util.aliases import Label, Labels, Matrix, SparseMatrix
 from linmax.util.blas import one_blas_thread
 from linmax.util.checks import whole
 from linmax.util.progress import LateProgress
@@ -172,9 +174,9 @@ def _shown(bound: float) -> str:
 
 
 def certify(
-    instances: Any,
-    labels: Sequence[Any],
-    learner: Any = "winnow",
+    instances: Instances | Matrix,
+    labels: Labels,
+    learner: LearnerLike = "winnow",
     *,
     most_rows: int = MOST_ROWS,
     seed: int = 0,
@@ -240,8 +242,10 @@ def certify(
         found = _certify(rows, described, whole("most_rows", most_rows, 1), seed, progress)
         rule = as_learner(f"{described}({found.alpha!r})") if isinstance(described, str) else described
         progress.update("running the learner")
-        many = isinstance(instances, Instances)
-        trace = run(rule, instances, names) if many else LinearThreshold(rule).run(instances, names)
+        if isinstance(instances, Instances):
+            trace = run(rule, instances, names)
+        else:
+            trace = LinearThreshold(rule).run(instances, names)
     if not found.expected:
         _refuse_contradiction(
             found, int(trace.wrong.sum()), None if isinstance(rule, Voted) else int(trace.model.updates)
@@ -250,9 +254,9 @@ def certify(
 
 
 def certify_rows(
-    rows: Any,
+    rows: npt.ArrayLike | SparseMatrix,
     trial: npt.ArrayLike | None = None,
-    learner: Any = "winnow",
+    learner: LearnerLike = "winnow",
     *,
     most_rows: int = MOST_ROWS,
     seed: int = 0,
@@ -278,7 +282,7 @@ def _refuse_contradiction(certificate: Certificate, mistakes: int, updates: int 
             )
 
 
-def _described(learner: Any) -> Learner | str:
+def _described(learner: LearnerLike) -> Learner | str:
     """Return a learner, or the bare name of a rule whose alpha is sought."""
     name = learner.strip().lower().replace("_", "-") if isinstance(learner, str) else ""
     return name if name in REGISTRY and _needs_alpha(name) else as_learner(learner)
@@ -503,7 +507,9 @@ def _softmax(x: Vector) -> Vector:
 # -- largest margin and least noise ----------------------------------------------------------------------------------
 
 
-def hinge_noise(rows: Any, u: npt.ArrayLike, margin: float, trial: npt.ArrayLike | None = None) -> float:
+def hinge_noise(
+    rows: npt.ArrayLike | SparseMatrix, u: npt.ArrayLike, margin: float, trial: npt.ArrayLike | None = None
+) -> float:
     """N = sum over trials of max(0, margin - u.z), over the worst row where a trial has several.
 
     Examples
@@ -532,7 +538,11 @@ def _checked_order(order: float, positive_only: bool) -> float:
 
 
 def widest_margin(
-    rows: Any, trial: npt.ArrayLike | None = None, *, order: float = 1.0, positive: bool = False
+    rows: npt.ArrayLike | SparseMatrix,
+    trial: npt.ArrayLike | None = None,
+    *,
+    order: float = 1.0,
+    positive: bool = False,
 ) -> tuple[Vector, float]:
     """The comparator of unit norm with the largest margin, and that margin; not positive: not separable.
 
@@ -579,10 +589,10 @@ class MulticlassMargin:
     radius: float
     bound: float
     weights: Vector
-    classes: list[Any]
+    classes: list[Label]
 
 
-def multiclass_margin(attributes: Any, labels: Sequence[Any]) -> MulticlassMargin:
+def multiclass_margin(attributes: Matrix, labels: Labels) -> MulticlassMargin:
     """Return gamma*, R and R^2/gamma*^2 of the multi-class Perceptron on given points.
 
     Parameters
@@ -629,7 +639,9 @@ def widest_margin_of(table: Rows, order: float, positive: bool) -> tuple[Vector,
     return u, float(table.lowest(u).min())
 
 
-def _linear_program(rows: Rows, positive: bool, extra: Any, limit: float, cost: Vector, least: float | None) -> Vector:
+def _linear_program(
+    rows: Rows, positive: bool, extra: np.ndarray | sparse.sparray, limit: float, cost: Vector, least: float | None
+) -> Vector:
     """Minimize cost.v subject to u.z + extra v >= limit in each row, sum |u_i| = 1 and v >= least; return u."""
     block, n = sparse.csr_array(rows.matrix), rows.shape[1]
     if not positive:  # u is a difference of two blocks of weights >= 0
@@ -652,8 +664,7 @@ def _linear_program(rows: Rows, positive: bool, extra: Any, limit: float, cost: 
 
 def _least_distance(rows: Rows) -> Vector:
     """min ||v||_2 subject to v.z >= 1 for all rows (Lawson and Hanson, chapter 23), at unit length."""
-    matrix: Any = rows.matrix
-    dense = np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
+    dense = rows.dense()
     stacked = np.vstack([dense.T, np.ones(len(dense))])
     weights, _ = nnls(stacked, np.append(np.zeros(dense.shape[1]), 1.0), maxiter=10 * len(dense) + 1000)
     u = dense.T @ weights
@@ -683,7 +694,7 @@ def _soft_margin(rows: Rows, order: float, start: Vector) -> Vector:
 
 
 def least_noise(
-    rows: Any,
+    rows: npt.ArrayLike | SparseMatrix,
     margin: float,
     trial: npt.ArrayLike | None = None,
     *,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,11 @@ from linmax.engine.notation import Learner, as_learner
 from linmax.techniques.exploring import Explored
 from linmax.techniques.recycling import Recycled
 from linmax.techniques.selecting import Selected
+from linmax.techniques.technique import LearnerLike
 from linmax.techniques.voting import Voted
 from linmax.theory.bounding import AdditiveBound, Bound, bounds
 from linmax.theory.rows import Rows, Vector, comparator
+from linmax.util.aliases import Label, Labels, Matrix
 from linmax.util.checks import finite
 from linmax.util.lazy import LazyModule
 from linmax.util.progress import LateProgress
@@ -113,7 +115,11 @@ def _bound_of_rule(rule: Rule, rows: Rows) -> Bound:
 
 
 def bound_so_far(
-    learner: Any, instances: Any, labels: Sequence[Any] | np.ndarray, u: npt.ArrayLike, margin: float | None = None
+    learner: LearnerLike,
+    instances: Instances | Matrix,
+    labels: Labels,
+    u: npt.ArrayLike,
+    margin: float | None = None,
 ) -> Vector:
     """The learner's bound after each trial, for one comparator: its noise is that of the trials so far.
 
@@ -156,22 +162,22 @@ def bound_so_far(
 
 
 def rows_of(
-    instances: Any, labels: Sequence[Any] | np.ndarray, report: Callable[[str, float], None]
-) -> tuple[Rows, Any]:
+    instances: Instances | Matrix, labels: Labels, report: Callable[[str, float], None]
+) -> tuple[Rows, np.ndarray]:
     """Return the vectors z of the trials, and the labels as an array; ``report`` takes a step and its finished share.
 
     z is x^label - x^j for every wrong class j of instances from `linmax.instances`, and the instance times the sign of
     its label for an array (trials, attributes) with two labels.
     """
     names = label_array(labels)
-    size = instances.shape[0] if sparse.issparse(instances) else len(instances)
+    size = len(instances) if isinstance(instances, Instances) else _table(instances).shape[0]
     if names.ndim != 1 or len(names) != size:
         raise ValueError(f"labels must be one per trial: got shape {names.shape} for {size} instances")
     if size == 0:
         raise ValueError("instances must not be empty; pass at least one trial")
     distinct, inverse = distinct_labels(names)
     if not isinstance(instances, Instances):
-        return _two_class_rows(instances, distinct, inverse), names
+        return _two_class_rows(_table(instances), distinct, inverse), names
     classes = _class_order(instances, distinct)
     if len(classes) < 2:
         raise ValueError(
@@ -186,7 +192,7 @@ def rows_of(
     return Rows(matrix.toarray() if dense else matrix, np.repeat(np.arange(size), len(classes) - 1)), names
 
 
-def _class_order(instances: Instances, distinct: list[Any]) -> list[Any]:
+def _class_order(instances: Instances, distinct: list[Label]) -> list[Label]:
     """Return the classes in the order of a run, so that u is laid out like its weights."""
     if instances.fixed:
         unknown = [name for name in distinct if name not in instances.names]
@@ -199,15 +205,19 @@ def _class_order(instances: Instances, distinct: list[Any]) -> list[Any]:
         return list(dict.fromkeys([*distinct, *instances.names]))
 
 
-def _two_class_rows(attributes: Any, distinct: list[Any], inverse: npt.NDArray[Any]) -> Rows:
+def _table(attributes: Matrix) -> np.ndarray | sparse.csr_array:
+    if sparse.issparse(attributes):
+        return sparse.csr_array(attributes)
+    table = np.asarray(attributes, dtype=float)
+    if table.ndim != 2:
+        raise ValueError(f"instances must be (trials, attributes), got shape {table.shape}")
+    return table
+
+
+def _two_class_rows(table: np.ndarray | sparse.csr_array, distinct: list[Label], inverse: np.ndarray) -> Rows:
     if len(distinct) != 2:
         raise ValueError(
             f"labels must be two for plain attributes, got {distinct[:5]!r}; use instances(attributes=...)"
         )
     signs = np.where(inverse == 1, 1.0, -1.0)
-    if sparse.issparse(attributes):
-        return Rows(sparse.csr_array(sparse.diags_array(signs) @ sparse.csr_array(attributes)))
-    table = np.asarray(attributes, dtype=float)
-    if table.ndim != 2:
-        raise ValueError(f"instances must be (trials, attributes), got shape {table.shape}")
-    return Rows(signs[:, None] * table)
+    return Rows(sparse.diags_array(signs) @ table if sparse.issparse(table) else signs[:, None] * table)

@@ -15,7 +15,6 @@ Computation 132 (1997).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,14 +35,14 @@ def _limited(values: np.ndarray) -> np.ndarray:
     return np.clip(values, -LARGEST_EXPONENT, LARGEST_EXPONENT)
 
 
-def _scale(name: str, value: Any) -> float:
+def _scale(name: str, value: float) -> float:
     number = finite(name, value)
     if not 1e-70 <= number <= 1e70:  # its square, and that of a product of two, must be a finite number
         raise ValueError(f"{name} must be > 0 (from 1e-70 to 1e70), got {number:g}; try 1.0 with x rescaled")
     return number
 
 
-def _array(name: str, value: Any, dimensions: int) -> np.ndarray:
+def _array(name: str, value: npt.ArrayLike, dimensions: int) -> np.ndarray:
     if sparse.issparse(value):
         raise TypeError(f"{name} must be a dense array, got a sparse one; try {name}.toarray()")
     try:
@@ -161,13 +160,13 @@ class EG:
         loss = float(np.sum((_array("X", X, 2) @ comparator - values) ** 2))
         return bounds.exponentiated_gradient(divergence, loss, self._span, c)
 
-    def _trials(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         rows, values = self._rows("X", X, 2), _array("y", y, 1)
         if len(rows) != values.size:
             raise ValueError(f"y must have {len(rows)} values, one for each row of X, got {values.size}")
         return rows, values
 
-    def _rows(self, name: str, value: Any, dimensions: int) -> np.ndarray:
+    def _rows(self, name: str, value: npt.ArrayLike, dimensions: int) -> np.ndarray:
         """Return checked instances as the algorithm takes them."""
         rows = np.atleast_2d(_array(name, value, dimensions))
         n = rows.shape[1] if self._logs is None else self._logs.size // self._copies

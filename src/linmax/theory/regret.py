@@ -8,7 +8,7 @@ sequence costs, the logarithms of its first weight and of its changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from linmax.data.arrays import cut
 from linmax.data.instances import Instances
 from linmax.data.names import distinct_labels
 from linmax.learners.votes.pool import RATE
+from linmax.util.aliases import Label
 from linmax.util.checks import whole
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def votes_of(model: Model) -> RunningVotes:
     return found
 
 
-def losses_of(model: Model, instances: Instances, labels: Sequence[Any] | np.ndarray) -> Losses:
+def losses_of(model: Model, instances: Instances, labels: Sequence[Label] | np.ndarray) -> Losses:
     """The losses of a pool that has learned nothing yet, on its first trials."""
     distinct, inverse = distinct_labels(labels, len(instances), gaps=True)
     known = len(model.classes)

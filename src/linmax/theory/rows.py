@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from linmax.util.aliases import SparseMatrix
 from linmax.util.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ class Rows:
         trial counts.
     """
 
-    def __init__(self, matrix: Any, trial: npt.ArrayLike | None = None, each: bool = False) -> None:
+    def __init__(
+        self, matrix: npt.ArrayLike | SparseMatrix, trial: npt.ArrayLike | None = None, each: bool = False
+    ) -> None:
         rows = sparse.csr_array(matrix, dtype=float) if sparse.issparse(matrix) else np.asarray(matrix, float)
         if rows.ndim != 2 or 0 in rows.shape:
             raise ValueError(f"rows must be (rows, weights) and not empty, got shape {rows.shape}")
@@ -68,6 +71,10 @@ class Rows:
     def largest(self) -> float:
         """Largest magnitude, or 1 when all are 0."""
         return float(abs(self.matrix).max()) or 1.0
+
+    def dense(self) -> Vector:
+        """Return the rows as a dense array."""
+        return np.asarray(sparse.csr_array(self.matrix).toarray())
 
     def one_by_one(self) -> Rows:
         """Return the rows with every rival of a trial able to cause an update."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numba import float64, int64
@@ -44,6 +44,9 @@ from linmax.engine.notation import as_rule
 from linmax.jit.compiling import kernel
 from linmax.models.trace import Trace
 from linmax.techniques.node import Run
+from linmax.techniques.technique import LearnerLike
+from linmax.util.aliases import Attributes, Label, Matrix, Name
+from linmax.util.aliases import Labels as Answers
 from linmax.util.checks import boolean
 
 __all__ = ["LinearThreshold"]
@@ -139,7 +142,11 @@ class LinearThreshold:
     """
 
     def __init__(
-        self, rule: Any, labels: tuple[Any, Any] | None = None, zero_label: Any = None, constant: bool = False
+        self,
+        rule: LearnerLike,
+        labels: tuple[Label, Label] | None = None,
+        zero_label: Label | None = None,
+        constant: bool = False,
     ) -> None:
         self.learner = as_rule(rule)
         if self.learner.rivals != "best":
@@ -147,12 +154,12 @@ class LinearThreshold:
         self.constant = boolean("constant", constant)
         if labels is not None and (len(labels) != 2 or labels[0] == labels[1]):
             raise ValueError(f"labels must be two different labels (negative, positive), got {labels!r}")
-        self.labels = None if labels is None else tuple(labels)
+        self.labels = None if labels is None else (labels[0], labels[1])
         self.zero_label = zero_label
         self.mistakes = 0
         self._state: State | None = None
         self._layout: Layout | None = None
-        self._vocabulary: Mapping[Any, int] | None = None
+        self._vocabulary: Mapping[Name, int] | None = None
         if zero_label is not None and not self.learner.lifts:
             raise ValueError(
                 f"zero_label={zero_label!r}: {self.learner} predicts the positive label at its threshold; leave it out"
@@ -190,7 +197,7 @@ class LinearThreshold:
             raise ValueError("the learner has seen no instance yet, so the number of its weights is not known")
         return self._state.weights[0, 0 if self.constant else 1 :].copy()
 
-    def run(self, attributes: Any, labels: Sequence[Any]) -> Trace:
+    def run(self, attributes: Matrix, labels: Answers) -> Trace:
         """Play trials: predict each row, then see its label and update."""
         instances = self._instances(attributes)
         names = label_array(labels)
@@ -210,38 +217,35 @@ class LinearThreshold:
                 raise ValueError(f"labels: {name!r} at trial {t} is neither {pair[0]!r} nor {pair[1]!r}")
         self._check_zero(pair)
         self.labels = pair
-        sides = (
-            np.array([1 if name == pair[1] else -1 for name in distinct], np.int32)[inverse]
-            if len(names)
-            else np.zeros(0, np.int32)
-        )
-        return self._play(instances, sides)
+        return self._play(instances, np.array([1 if name == pair[1] else -1 for name in distinct], np.int32)[inverse])
 
-    def learn(self, attributes: Any, label: Any) -> Any:
+    def learn(self, attributes: Attributes, label: Label) -> Label:
         """One trial: returns the prediction made before the label was seen."""
         if self.labels is None:
             raise ValueError("learn() needs to know both labels; pass labels=(negative, positive) to LinearThreshold")
-        return self.run(_one(attributes), [label]).predictions[0]
+        return cast("Label", self.run(_rows(attributes)[0], [label]).predictions[0])
 
-    def score(self, attributes: Any) -> Any:
+    def score(self, attributes: Attributes | Matrix) -> float | np.ndarray:
         """Return w.x - theta of each row, or of one instance, up to a positive factor; nothing is learned."""
-        found = self._judge(attributes)[1]
-        return float(found[0]) if _is_one(attributes) else found
+        rows, single = _rows(attributes)
+        found = self._judge(rows)[1]
+        return float(found[0]) if single else found
 
-    def predict(self, attributes: Any) -> Any:
+    def predict(self, attributes: Attributes | Matrix) -> Label | np.ndarray:
         """Return the label of each row, or of one instance, under the current weights; nothing is learned."""
         if self.labels is None:
             raise ValueError("predict() requires both labels; pass labels=(negative, positive), or call run first")
-        found = self._names(self._judge(attributes)[0])
-        return found[0] if _is_one(attributes) else found
+        rows, single = _rows(attributes)
+        found = self._names(self._judge(rows)[0])
+        return cast("Label", found[0]) if single else found
 
     # -- lowering --
 
-    def _check_zero(self, pair: tuple[Any, Any]) -> None:
+    def _check_zero(self, pair: tuple[Label, Label]) -> None:
         if self.zero_label is not None and self.zero_label not in pair:
             raise ValueError(f"zero_label must be {pair[0]!r} or {pair[1]!r}, got {self.zero_label!r}")
 
-    def _instances(self, attributes: Any) -> Instances:
+    def _instances(self, attributes: Matrix) -> Instances:
         instances = instances_of(attributes=attributes, thresholds=self.constant, vocabulary=self._vocabulary)
         by_name = self._vocabulary is not None and instances.vocabulary is not None
         if self._layout is not None and instances.layout != self._layout and not by_name:
@@ -267,33 +271,27 @@ class LinearThreshold:
         return instances
 
     def _prepare(self, instances: Instances) -> State:
-        rule = self.learner
-        if self._state is None:
-            count = 1 + instances.layout.dense + instances.layout.sparse
-            weights = np.full((1, count), rule.start)
-            memory = np.full((1, len(rule.slots), count), np.nan)
-            rule.fill(memory[0], np.arange(not self.constant, count))
-            if not self.constant:  # coordinate 0 does not exist
-                weights[0, 0] = 0.0
-            scalars = np.array([rule.first_scalars()])
-            rule.place_first(weights[0], memory[0], scalars[0], np.arange(not self.constant, count))
-            counts, shape = np.zeros((1, 5), np.int64), np.zeros(5, np.int64)
-            self._state = State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, NUMBERS)), counts, shape)
-        elif self._layout is not None and instances.layout.sparse > self._layout.sparse:
-            self._state = self._grown(self._state, instances.layout.sparse - self._layout.sparse)
+        count = 1 + instances.layout.dense + instances.layout.sparse
+        if self._state is None or count > self._state.weights.shape[1]:
+            self._state = self._grown(self._state, count)
         self._layout, self._vocabulary = instances.layout, instances.vocabulary
         return self._state
 
-    def _grown(self, state: State, more: int) -> State:
-        """Attributes met for the first time: each with the weight it would have, had it always been there with 0."""
-        rule, scalars = self.learner, state.scalars.copy()
-        unit = math.exp(-scalars[0, SHIFT])
-        before, size = state.memory.shape[2], state.memory.shape[2] + more
-        memory = np.full((1, len(rule.slots), size), np.nan)
-        memory[:, : state.memory.shape[1], :before] = state.memory
-        rule.fill(memory[0], np.arange(before, size))
-        weights = np.concatenate([state.weights, np.full((1, more), rule.start * unit)], axis=1)
-        return state._replace(weights=weights, memory=memory, scalars=scalars)
+    def _grown(self, state: State | None, count: int) -> State:
+        """Return the state over more coordinates: new ones are as if they had always been there with the value 0."""
+        rule, first = self.learner, int(not self.constant)  # without a constant there is no coordinate 0
+        weights, memory = np.full((1, count), rule.start), np.full((1, len(rule.slots), count), np.nan)
+        weights[0, :first] = 0.0
+        rule.fill(memory[0], np.arange(first, count))
+        if state is None:
+            scalars = np.array([rule.first_scalars()])
+            rule.place_first(weights[0], memory[0], scalars[0], np.arange(first, count))
+            counts, shape = np.zeros((1, 5), np.int64), np.zeros(5, np.int64)
+            return State(weights, memory, scalars, np.zeros((1, 0)), np.zeros((1, NUMBERS)), counts, shape)
+        before = state.weights.shape[1]
+        weights *= math.exp(-state.scalars[0, SHIFT])
+        weights[:, :before], memory[:, : state.memory.shape[1], :before] = state.weights, state.memory
+        return state._replace(weights=weights, memory=memory, scalars=state.scalars.copy())
 
     def _loop(self, instances: Instances, sides: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         state = self._prepare(instances)
@@ -326,8 +324,8 @@ class LinearThreshold:
         model: Any = self  # plays, predicts and shows its weights as a `Model` does
         return Trace(model, self._names(predictions), wrong, changes != 0)
 
-    def _judge(self, attributes: Any) -> tuple[np.ndarray, np.ndarray]:
-        instances = self._instances(_one(attributes))
+    def _judge(self, rows: Matrix) -> tuple[np.ndarray, np.ndarray]:
+        instances = self._instances(rows)
         learner = copy(self) if self._state is None else self  # the first weights are not kept: nothing was learned
         predictions, _, activations = learner._loop(instances, np.zeros(len(instances), np.int32))
         return predictions, activations
@@ -337,18 +335,12 @@ class LinearThreshold:
         return as_array(self.labels)[(sides > 0).astype(int)]
 
 
-def _is_one(attributes: Any) -> bool:
-    """Return whether this is one instance: a mapping, or numbers without rows."""
+def _rows(attributes: Attributes | Matrix) -> tuple[Matrix, bool]:
+    """Return rows, and whether a single instance was given: a mapping, or numbers without rows."""
     if isinstance(attributes, Mapping):
-        return True
-    array = attributes if sparse.issparse(attributes) else np.asarray(attributes)
-    return bool(array.ndim == 1 and array.dtype != object)  # objects are rows of mappings
-
-
-def _one(attributes: Any) -> Any:
-    """Return one instance as a block of one row, and rows as they are."""
-    if not _is_one(attributes):
-        return attributes
-    if isinstance(attributes, Mapping):
-        return [attributes]
-    return (attributes if sparse.issparse(attributes) else np.asarray(attributes)).reshape(1, -1)
+        return cast("Matrix", [attributes]), True
+    array: np.ndarray | sparse.sparray
+    array = cast("sparse.sparray", attributes) if sparse.issparse(attributes) else np.asarray(attributes)
+    if array.ndim == 1 and array.dtype != object:  # objects are rows of mappings
+        return array.reshape((1, -1)), True
+    return cast("Matrix", attributes), False
