@@ -200,7 +200,7 @@ def _class_order(instances: Instances, distinct: list[Label]) -> list[Label]:
             raise ValueError(f"labels: {unknown[0]!r} is not among the classes {list(instances.names)!r}")
         return list(instances.names)
     try:
-        return sorted({*instances.names, *distinct})
+        return sorted({*instances.names, *distinct})  # type: ignore[type-var]  # raises where they have no order
     except TypeError:  # labels of several kinds have no order
         return list(dict.fromkeys([*distinct, *instances.names]))
 
