@@ -15,6 +15,7 @@ STORY = [
     "few_voters",
     "llm_jury",
     "fraud_table",
+    "open_answers",
     "calibration",
     "hybrid_search",
     "digits",

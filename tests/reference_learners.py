@@ -389,7 +389,8 @@ class ReferencePool:
 
 
 class ReferenceVotes:
-    """The pool for voters and raters, all classes known: four logits, a robust softmax, the best juror and two shares.
+    """The pool for voters and raters, all classes known: four logits, a robust softmax, the best juror, two shares, and
+    a corrected logit.
 
     Coordinates: share of votes, whether a class is named, votes of the jury, scores, thresholds; then the evidence of
     all and, with ``full`` precision, that of each juror. Otherwise the logits keep the diagonal of their precision.
@@ -411,9 +412,10 @@ class ReferenceVotes:
         self.heard = np.zeros(n, bool)
         self.sizes: list[list[np.ndarray]] = [[] for _ in range(raters)]
         self.refitted = ReferenceSoftmax(self.narrow - 2, 0.1, True)
-        self.mixture = np.array([1.0, 1.0, 0.5, 0.02, 0.01, 0.1, 20.0, 10.0])
+        self.mixture = np.array([1.0, 1.0, 0.5, 0.02, 0.01, 0.1, 20.0, 10.0, 0.02])
         self.mixture /= self.mixture.sum()
-        self.guesses = np.array([0.1] * 6 + [0.0, 0.1])
+        self.guesses = np.array([0.1] * 6 + [0.0, 0.1, 0.1])
+        self.pulls, self.bends = np.zeros((2, self.jurors, k, k))  # of corrections, by juror, vote and class
         self.factors = [(1.0, 1.0)] * 2  # by which scores are sharpened, and their precisions
         self.past: list[tuple[list[int], np.ndarray, float]] = []  # votes of the jury, target, how much it counted
         self.rows: list[tuple[np.ndarray, np.ndarray]] = []  # without a label: votes, and the probabilities taken
@@ -520,9 +522,10 @@ class ReferenceVotes:
         fading = 50 / (50 + sum(sure for _, _, sure in self.past))
         squared = max(0.0, self.beyond[0]) ** 2 / max(self.beyond[1], 1e-300)
         fading *= squared / (squared + 16)
-        for row, p in self.rows:
-            if row[i] >= 0:
-                votes, hits = votes + fading, hits + fading * p[row[i]]
+        named = [p[row[i]] for row, p in self.rows if row[i] >= 0]
+        weights = np.arange(1, len(named) + 1)  # later votes count more
+        votes += fading * len(named)
+        hits += fading * len(named) * (weights @ named / weights.sum() if named else 0.0)
         right = np.clip((2.8 + hits) / (4 + votes), 0.02, 0.98)
         return float(np.log(right / (1 - right) * (self.k - 1)))
 
@@ -542,7 +545,7 @@ class ReferenceVotes:
         """Count the weights of votes."""
         for i in np.flatnonzero(jury >= 0):
             self.usual[0] += sure
-            self.usual[1] += sure * max(0.0, self.odds(i)) ** 2.5
+            self.usual[1] += sure * max(0.0, self.odds(i)) ** 3
 
     def best(self, jury: np.ndarray) -> np.ndarray:
         """What the most accurate juror says; those that tie together."""
@@ -556,18 +559,21 @@ class ReferenceVotes:
         return np.asarray(most * share + (1 - most) * (1 - share) / (self.k - 1))
 
     def probabilities(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """(8, k): of each member, without guesses."""
+        """(9, k): of each member, without guesses."""
         left, jury, ballots = 300 / (300 + self.trials), self.jury(votes, scores), self.ballots(votes, scores)
         rated = self.rated(votes, scores)
         for m, (factor, _) in enumerate(self.factors):
             rated[m] = rated[m] * (1.0 + (factor - 1.0) * left)
         weighed = np.full(self.k, 1 / self.k)
         for i in np.flatnonzero(jury >= 0):
-            usual = (self.usual[1] + np.log(0.7 / 0.3 * (self.k - 1)) ** 2.5) / (self.usual[0] + 1)
-            weighed[jury[i]] += max(0.0, self.odds(i)) ** 2.5 / usual
+            usual = (self.usual[1] + np.log(0.7 / 0.3 * (self.k - 1)) ** 3) / (self.usual[0] + 1)
+            weighed[jury[i]] += max(0.0, self.odds(i)) ** 3 / usual
         plain = (ballots + 1 / self.k) / (ballots.sum() + 1)
         fitted = [shares(own) for own in (*rated, self.refitted.scores(self.given(votes, scores)))]
-        return np.array([*fitted, self.best(jury), plain, weighed**2 / (weighed**2).sum()])
+        corrected = rated[2].copy()
+        for i in np.flatnonzero(jury >= 0):
+            corrected += self.pulls[i, jury[i]] / (10 + self.bends[i, jury[i]])
+        return np.array([*fitted, self.best(jury), plain, weighed**2 / (weighed**2).sum(), shares(corrected)])
 
     def scores(self, votes: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Logarithms of the probabilities, of which that of the answer is the largest."""
@@ -576,7 +582,9 @@ class ReferenceVotes:
         labelled = sum(sure for _, _, sure in self.past)
         jury = self.jury(votes, scores)
         rating = (jury[self.voters :] >= 0).sum() / max(1, (jury >= 0).sum())
-        says = np.array([1.0] * 6 + [0.1 * rating, 0.3 * len(self.rows) / (len(self.rows) + 1) * 2 / (2 + labelled)])
+        unlabelled = 0.6 * len(self.rows) / (len(self.rows) + 1) * 2 / (2 + labelled)
+        soft = 0.1 + 0.4 * 20 / (20 + labelled)
+        says = np.array([1.0] * 6 + [soft * rating, unlabelled, 1.0])
         mixed, answer = parts.sum(axis=0), int((says @ parts).argmax())
         best = int(mixed.argmax())
         mixed[[answer, best]] = mixed[[best, answer]]
@@ -612,7 +620,7 @@ class ReferenceVotes:
         target, scale = allowed * mixed / mixed[allowed].sum(), weight * (1.0 if label >= 0 else mixed[~allowed].sum())
         right = (((1 - guess) * p + guess / self.k) * allowed).sum(axis=1)
         self.mixture = self.mixture * right**weight
-        self.mixture = 0.999 * self.mixture / self.mixture.sum() + 0.001 / 8
+        self.mixture = 0.999 * self.mixture / self.mixture.sum() + 0.001 / 9
         sure = 1 - guess[:, 0] * allowed.mean() / right
         self.guesses = self.guesses + weight * (1 - sure)
         self.trials += 1
@@ -640,6 +648,12 @@ class ReferenceVotes:
             self.weights[m] += np.linalg.solve(old + curvature, gradient)
             self.precision[m] = old + (curvature if self.full else np.diag(np.diag(curvature)))
         jury = self.jury(votes, scores)
+        precisions = {i: 10 + self.bends[i, jury[i]] for i in np.flatnonzero(jury >= 0).tolist()}
+        curvature = scale * p[8] * (1 - p[8])
+        step = scale * (target - p[8]) / (1 + curvature * sum(1 / own for own in precisions.values()))
+        for i, own in precisions.items():
+            self.pulls[i, jury[i]] = (self.pulls[i, jury[i]] / own + step / own) * (own + curvature)
+            self.bends[i, jury[i]] += curvature
         self.weigh(jury, scale)
         for i, given in enumerate(scores):
             if (given != given.mean()).any():

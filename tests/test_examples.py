@@ -28,6 +28,7 @@ NAMES = [
     "linear_max",
     "llm_jury",
     "mistake_curves",
+    "open_answers",
     "papers_fusion",
     "papers_linear_learners",
     "papers_linear_max",
@@ -214,6 +215,15 @@ def test_your_own_rule(use, own_rule):
 
 def test_a_rule_is_the_same_from_text(own_rule):
     assert own_rule["the same, from text"] == own_rule["voted over"]
+
+
+def test_open_answers(shown):
+    printed = shown("open_answers")
+    assert "Use all 4 voters" in printed
+    assert float(re.findall(r"without a check, ([\d.]+) % of these are right", printed)[0]) > 90.0
+    found = {name: float(share) for name, share in re.findall(r"'([a-z ]+)': ([\d.]+)", printed.splitlines()[-1])}
+    assert found["samples"] > found["first sample"]
+    assert found["jury and agreement"] >= found["samples"]
 
 
 def test_llm_jury(shown):

@@ -331,6 +331,13 @@ def test_a_second_column_of_labels_is_no_voter(tmp_path, capsys):
     assert main(["fuse", str(tmp_path / "votes.csv"), *options]) == 0
 
 
+def test_a_folder_of_logs_of_inspect(tmp_path):
+    for model in ANSWERS:
+        write_inspect_json(tmp_path, model)
+    (tmp_path / "notes.json").write_text('{"author": "ann"}', encoding="utf-8")
+    assert linmax.read_votes(tmp_path).y.tolist() == LABELS
+
+
 def test_a_folder_of_logs(tmp_path):
     for model in ANSWERS:
         write_lm_eval(tmp_path, model)
@@ -339,6 +346,15 @@ def test_a_folder_of_logs(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="empty is a folder without logs of evaluations"):
         linmax.read_votes(tmp_path / "empty")
+    (tmp_path / "empty" / "votes.parquet").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"as .*empty/\*\.parquet"):
+        linmax.read_votes(tmp_path / "empty")
+
+
+def test_a_model_in_the_place_of_votes_is_named(tmp_path):
+    linmax.VoteFusion("winnow(1.1)").fit([["x", "y"], ["y", "y"]], ["x", "y"]).save(tmp_path / "model.linmax")
+    with pytest.raises(ValueError, match="is a model, and votes are required; continue it with --start"):
+        linmax.read_votes(tmp_path / "model.linmax")
 
 
 def test_the_column_that_names_the_rows_is_no_voter(tmp_path):

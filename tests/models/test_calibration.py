@@ -38,21 +38,25 @@ def test_at_the_edges(scale: float) -> None:
 
 
 @pytest.mark.small
-def test_logarithms_of_probabilities_are_believed_at_first_and_then_in_part() -> None:
+def test_logarithms_of_probabilities_are_believed_until_labels_contradict_them() -> None:
     random = np.random.default_rng(3)
     shares = random.dirichlet(np.ones(K), 1000)
     labels = (shares.cumsum(axis=1) < random.random(1000)[:, None]).sum(axis=1)
     np.testing.assert_allclose(Calibration().probabilities(new_record(K), np.log(shares), True), shares)
-    for trials in (30, 1000):  # too sure, as they are given
-        told = np.log(shares**3 / (shares**3).sum(axis=1, keepdims=True))
-        record = record_of(told[:trials], labels[:trials])
+    honest, guess = Calibration().fitted(record_of(np.log(shares[:3]), labels[:3]), True)
+    assert 0.8 < honest < 1.25
+    assert guess < 0.05
+    stated = np.log(shares**3 / (shares**3).sum(axis=1, keepdims=True))  # too sure
+    sharpness = []
+    for trials in (10, 100, 1000):
+        record = record_of(stated[:trials], labels[:trials])
         beta, guess = Calibration().fitted(record, True)
-        powers = np.exp(beta * told)
+        powers = np.exp(beta * stated)
         fitted = (1.0 - guess) * powers / powers.sum(axis=1, keepdims=True) + guess / K
-        own = max(10 / (10 + trials), 0.45 * trials / (150 + trials))
-        found = Calibration().probabilities(record, told, True)
-        np.testing.assert_allclose(found, (1.0 - own) * fitted + own * np.exp(told), rtol=1e-9)
-    assert beta == pytest.approx(1 / 3, rel=0.1)
+        np.testing.assert_allclose(Calibration().probabilities(record, stated, True), fitted, rtol=1e-9)
+        sharpness.append(beta)
+    assert sharpness == sorted(sharpness, reverse=True)
+    assert 1 / 3 < sharpness[-1] < 0.45
 
 
 @pytest.mark.small

@@ -84,6 +84,19 @@ def test_labels_that_look_wrong_are_found_and_those_of_hard_rows_are_not(tmp_pat
     assert len({int(line["line"]) - 2 for line in listed} & set(wrong.tolist())) >= 9
 
 
+def test_labels_of_scores_that_look_wrong_are_found() -> None:
+    votes, labels = jury(600)
+    scores = {name: np.where(column[:, None] == np.array(list("abcd")), 0.7, 0.1) for name, column in votes.items()}
+    wrong = np.arange(100, 600, 50)
+    changed = labels.copy()
+    changed[wrong] = [{"a": "b", "b": "c", "c": "d", "d": "a"}[label] for label in labels[wrong].tolist()]
+    found = report_of(scores, changed, classes=list("abcd")).suspicious_labels()
+    assert len({doubt.row for doubt in found} & set(wrong.tolist())) >= 7
+    assert len(found) <= 14
+    other = report_of(scores, changed, classes=list("abcd"), normalize="borda")  # stored scores are logarithms
+    assert other.suspicious_labels() == []
+
+
 def test_accuracy_by_value_has_intervals_and_its_definition() -> None:
     table, labels = jury(400)
     subject = np.array(["law", "maths"])[(np.arange(400) % 4 == 0).astype(int)]
@@ -98,6 +111,9 @@ def test_accuracy_by_value_has_intervals_and_its_definition() -> None:
     assert (row["low"], row["high"]) == pytest.approx(interval(right.sum(), 100))
     assert rows["law", "v0"]["accuracy"] == 1.0
     assert "Accuracy by value" in str(report)
+    shown = f"{100 * row['accuracy']:.1f} % ({100 * row['low']:.0f} to {100 * row['high']:.0f})"
+    line = next(line for line in str(report).split("Accuracy by value")[1].splitlines() if line.startswith("v0"))
+    assert shown in line
     assert report.to_dict()["by"]["law"]["accuracy"]["v0"][0] == 1.0
 
 
@@ -125,7 +141,7 @@ def test_the_decision_comes_first() -> None:
     report = report_of(table | noise, labels)
     headline, text = report.decision
     assert headline.startswith("Use these ")
-    assert "noise" not in headline
+    assert "noise" not in headline + text
     assert text.startswith("Expect ")
     assert str(report).startswith(headline[:40])
     assert report._repr_html_().index(headline) < report._repr_html_().index("<h2>")

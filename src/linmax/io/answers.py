@@ -419,6 +419,8 @@ def _zipped(name: str, raw: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]
         with zipfile.ZipFile(io.BytesIO(raw)) as file:
             names = file.namelist()
             header = next((one for one in ("header.json", "_journal/start.json") if one in names), None)
+            if header is None and any(one.endswith(".npy") for one in names):
+                raise ValueError(f"{name} is a model, and votes are required; continue it with --start {name}")
             if header is None:
                 raise ValueError(f"{name} is a zip file, but not a log of Inspect: it has no header.json")
             samples = [one for one in names if one.startswith("samples/") and one.endswith(".json")]

@@ -738,8 +738,9 @@ class FusionState:
             return StoredRows(*names, votes, labels, places, right, None, self.tally.trials - len(labels))
         votes, labels, places = kept["votes"], kept["labels"], kept["places"].astype(np.int64)
         votes = np.pad(votes, ((0, 0), (0, len(self.voters) - votes.shape[1])), constant_values=-1)
-        if self.normalizer is None:
-            batch = VoteBatch(votes, model.classes, np.ones(votes.shape, bool), places)
+        logs = kept["scores"].astype(float) if self.normalizer is not None else None
+        if self.normalizer is None or self.normalizer.kinds == ("log",):  # of other ratings, logarithms alone are kept
+            batch = VoteBatch(votes, model.classes, np.ones(votes.shape, bool), places, logs)
             shares = np.zeros((len(batch), len(model.classes)))
             for begin in range(0, len(batch), self.sides.stretch()):
                 part = batch[begin : begin + self.sides.stretch()]

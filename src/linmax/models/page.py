@@ -15,6 +15,7 @@ __all__ = ["core", "page"]
 
 WIDE, HIGH, SQUARE = 720, 300, 420  # of a chart; a square one is as wide as it is high
 LEFT, RIGHT, TOP, BOTTOM = 60, 14, 14, 44
+LEAST_RANGE = 0.04  # of the vertical axis
 TICK_ROOM = 70  # between ticks on the horizontal axis
 
 
@@ -136,9 +137,12 @@ def line_chart(chart: Chart) -> str:
     wide, high = (SQUARE, SQUARE) if square else (WIDE, HIGH)
     values = np.concatenate([np.asarray(line, float) for line in lines.values()])
     low, high_value = (0.0, 1.0) if square else (float(values.min()), float(values.max()))
-    room = max(high_value - low, 0.02)
     if not square:
-        low, high_value = max(0.0, low - 0.05 * room), min(1.0, high_value + 0.05 * room)
+        room = 0.05 * (high_value - low)
+        low, high_value = max(0.0, low - room), min(1.0, high_value + room)
+        if high_value - low < LEAST_RANGE:  # nearly equal shares must not look different
+            middle = min(max((low + high_value) / 2.0, LEAST_RANGE / 2.0), 1.0 - LEAST_RANGE / 2.0)
+            low, high_value = middle - LEAST_RANGE / 2.0, middle + LEAST_RANGE / 2.0
     first, last = (0.0, 1.0) if square else (float(min(x)), float(max(x)))
 
     def across(value: float) -> float:

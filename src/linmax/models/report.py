@@ -52,6 +52,8 @@ COVERAGE = 0.9  # of the prediction sets in a report
 LEVEL_STEP = float(LEVEL_STEPS[COVERAGES == COVERAGE][0])  # by which their levels move
 TABLE_ROWS = 30  # voters, or values of side columns, in a table
 VOTERS_NAMED = 3  # voters named for a value of a side column
+VALUES_SHOWN = 4  # values for which every voter's accuracy is in a table
+MOST_IN_HEADLINE = 4  # voters
 DOUBTS_SHOWN = 15  # labels that look wrong
 TEXT_WIDTH = 120  # of str()
 VERDICT_COLORS = {"beats": "green", "loses to": "red", "unclear": "yellow"}
@@ -62,6 +64,7 @@ FEWEST_SPLIT = 50  # trials before and after a change of a voter's accuracy
 PAIRS = 5  # most similar pairs of voters
 TOLERANCE_OF_PANEL = 0.01  # accuracy that the panel of the decision may give up
 UNSURE = 0.5  # probability of an answer below which a person is asked
+LEAST_UNSURE = 0.01  # share of such answers that is reported
 FEWEST_UNSURE = 50  # trials by which the share of such answers is estimated
 FEWEST_IN_BIN = 10  # trials of a bin that counts for the verdict on probabilities
 BIN_ERRORS = 2.5  # standard errors by which such a bin is off
@@ -834,6 +837,7 @@ class Report(_Shown):
             best is not None and best.behind - NORMAL * best.error > TOLERANCE_OF_PANEL
         ):  # on rows that did not choose it
             best = None
+        named = ""
         low, high = interval(accuracy * trials, trials)
         if best is None or len(best.voters) == count:
             headline, others = f"Use all {count} voters", ""
@@ -842,10 +846,12 @@ class Report(_Shown):
         else:
             size, others = len(best.voters), f"; all {count} voters reach {_percent(accuracy)}"
             headline = f"Use {'this voter' if size == 1 else f'these {size} voters'}: {listed(best.voters)}"
+            if size > MOST_IN_HEADLINE:
+                headline, named = f"Use these {size} of {count} voters", f" They are {listed(best.voters)}."
             reach = math.hypot((high - low) / 2.0, NORMAL * best.error)
             accuracy -= best.behind
             low, high = max(0.0, accuracy - reach), min(1.0, accuracy + reach)
-        expect = f"Expect {_percent(accuracy)} right ({100 * low:.0f} to {100 * high:.0f} %){others}."
+        expect = f"Expect {_percent(accuracy)} right ({100 * low:.0f} to {100 * high:.0f} %){others}.{named}"
         return headline, " ".join([expect, *self._unsure()])
 
     def _unsure(self) -> list[str]:
@@ -855,7 +861,7 @@ class Report(_Shown):
             return []
         unsure = sum(part.trials for part in shown.bins if part.confidence < UNSURE)
         sure = sum(part.trials * part.accuracy for part in shown.bins if part.confidence >= UNSURE)
-        if not 0.005 <= unsure / shown.trials < 1.0:
+        if not LEAST_UNSURE <= unsure / shown.trials < 1.0:
             return []
         marked, right = f"{100.0 * unsure / shown.trials:.0f} %", _percent(sure / (shown.trials - unsure))
         return [
@@ -962,9 +968,20 @@ class Report(_Shown):
             cells = [largest] if not by else [_estimated(own), _estimated(best, named=True)]
             rows.append([side.name, f"{side.trials:,d}", *cells])
         headings = ["", "trials", *(["fusion", "most accurate voter"] if by else ["largest weights"])]
-        rest = _rest(len(self.sides) - TABLE_ROWS, "more value", "with fewer trials")
-        title = "Accuracy by value" if by else "Weights by value; those above are their means"
-        return Section(title, [Grid(headings, ["trials"], rows, rare=["trials"]), *rest])
+        parts: list[Part] = [Grid(headings, ["trials"], rows, rare=["trials"])]
+        parts += _rest(len(self.sides) - TABLE_ROWS, "more value", "with fewer trials")
+        if by:
+            parts += self._voters_by_value([side.name for side in self.sides[:VALUES_SHOWN]], by)
+        return Section("Accuracy by value" if by else "Weights by value; those above are their means", parts)
+
+    def _voters_by_value(self, values: Sequence[str], by: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Part]:
+        """Return the accuracy of each voter for the most frequent values, with intervals."""
+        found = {(value, row["voter"]): row for value in values for row in by.get(value, ())}
+        names = [voter.name for voter in self.voters[:TABLE_ROWS]]
+        rows = [[name, *(_estimated(found.get((value, name))) for value in values)] for name in names]
+        left = len(by) - len(values)
+        note = f"The most frequent values; {left} more in report.accuracy_by(), --html and --json." if left > 0 else ""
+        return [Grid(["voter", *values], [], rows), *([Line(note, "dim")] if note else [])]
 
 
 def _estimated(row: Mapping[str, Any] | None, named: bool = False) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from linmax.data.names import label_array, missing, near_misses, silent_votes, written
 from linmax.data.score_columns import rated_columns
-from linmax.io.answers import AnswerTable, Long, items_of, long_columns, long_of, tabulate
+from linmax.io.answers import AnswerTable, Long, items_of, log_format, long_columns, long_of, tabulate
 from linmax.io.read_options import Refusals
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
@@ -40,6 +40,8 @@ __all__ = [
 
 NAMES_SHOWN = 5  # in a message
 VOTES_SHOWN = 3
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".json")  # of tables that a message suggests
+HEAD = 65_536  # bytes of a file by which a log is recognized
 SHORT_NAMES = ("y", "class")  # of labels, which a voter may have
 BELOW = 10.0  # by how much a class that a log gives no log-probability is below the least
 Columns = dict[str, list[Any]]
@@ -110,12 +112,23 @@ def files_in(path: str | os.PathLike[str]) -> list[str]:
     """Return a file, or the logs of evaluations in a folder."""
     if not Path(path).is_dir():
         return [os.fspath(path)]
-    for pattern in ("samples_*.jsonl", "*.eval"):
-        if found := sorted(map(str, Path(path).rglob(pattern))):
+    for pattern in ("samples_*.jsonl", "*.eval", "*.json"):
+        found = sorted(map(str, Path(path).rglob(pattern)))
+        if pattern == "*.json":
+            found = [file for file in found if _is_log(file)]
+        if found:
             return found
+    ending = next((ending for ending in ENDINGS if any(Path(path).glob(f"*{ending}"))), ENDINGS[0])
     raise ValueError(
-        f"{path} is a folder without logs of evaluations (.eval, samples_*.jsonl); give its files, as {path}/*.csv"
+        f"{path} is a folder without logs of evaluations (.eval, .json, samples_*.jsonl); give its files, as "
+        f"{path}/*{ending}"
     )
+
+
+def _is_log(path: str) -> bool:
+    """Return whether a file of JSON is a log of Inspect."""
+    with open(path, "rb") as file:
+        return log_format(file.read(HEAD)) == "inspect"
 
 
 def vote_columns(

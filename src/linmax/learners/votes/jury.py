@@ -5,15 +5,16 @@ With n votes in a trial, v_c of them for class c, of k classes:
 * the share of votes gives class c the probability (v_c + 1/k) / (n + 1). It is sure before any label is there.
 * the best juror is the one among those who vote here that was right most often, (hits + 1) / (votes + 2); that is the
   probability of its class, and the others divide the rest. Jurors that tie divide it all.
-* in the weighed share each vote counts u_i = max(0, l_i)^2.5, divided by the mean of u over all votes so far, where
+* in the weighed share each vote counts u_i = max(0, l_i)^3, divided by the mean of u over all votes so far, where
 
       l_i = log(a_i (k - 1) / (1 - a_i)),    a_i = (4 * .7 + hits) / (4 + votes),
 
   and the share is squared. Were errors independent the log odds l_i themselves would be best (Nitzan and Paroush 1982);
   jurors err together, on the same hard instances, and then the best ones are worth more. Its counts learn from rows
   without a label as well: there a vote is right as often as all votes make it probable (one step of EM for each row:
-  Dawid and Skene 1979 with one number a juror; Cappe and Moulines 2009). These counts fade as labels arrive: they count
-  a / (a + labels) times, a = `FADING`.
+  Dawid and Skene 1979 with one number a juror; Cappe and Moulines 2009). The m-th vote of a juror weighs m^`RECENCY`,
+  since the jury knew less at first. These counts fade as labels arrive: they count a / (a + labels) times, with
+  a = `FADING`.
 
 Jurors who agree more often than their accuracies explain know the same thing, or copy each other. So where votes judge
 votes, the log odds of juror i are divided by 1 + `REDUNDANT` times the sum over the other voters j of
@@ -56,15 +57,16 @@ __all__ = [
 ]
 
 TRUSTED_VOTES, TRUSTED_ACCURACY = 4.0, 0.7
-POWER = 2.5
+POWER = 3.0
 OPEN_POWER = 8.0  # of accuracies, where answers are open
 LEAST, HIGHEST = 0.02, 0.98  # bounds on accuracies
 REDUNDANT, PRIOR_PAIRS = 0.7, 10.0  # how far excess agreement counts, and votes together that count for none
 UNCOMPARED = 2.0  # what log odds are divided by where jurors are too many to be compared
 MOST_PAIRED = 256  # jurors
 CONVINCED = 4.0  # standard errors
+RECENCY = 1.0  # power of the number of votes by which a vote without a label counts
 FADING = 50.0  # labels after which rows without a label count half
-SAY, ANSWERED = 0.3, 2.0  # of the weighed share in the answer after such rows, and labels after which it is halved
+SAY, ANSWERED = 0.6, 2.0  # of the weighed share in the answer after such rows, and labels after which it is halved
 TIE = 1e-12  # difference of accuracies that tie
 
 JURY_FIELDS = {
@@ -228,6 +230,15 @@ def note_agreement(pool: Any, known: int, sure: float) -> None:
 
 
 @kernel()
+def note_unlabelled(counts: np.ndarray, right: float, sure: float) -> None:
+    """Count a vote that is right with this probability; later votes count more in the share of right ones."""
+    share = counts[HITS] / counts[VOTED] if counts[VOTED] > 0.0 else 0.0
+    counts[VOTED] += sure
+    share += (1.0 + RECENCY) * sure / (counts[VOTED] + RECENCY * sure) * (right - share)
+    counts[HITS] = counts[VOTED] * share
+
+
+@kernel()
 def note_row(pool: Any, known: int, sure: float) -> None:
     """Learn from a row without a label how accurate its voters are, and how they agree."""
     scores, shares, accuracies, votes = pool.scores, pool.mixed, pool.vectors[5], 0
@@ -250,8 +261,7 @@ def note_row(pool: Any, known: int, sure: float) -> None:
         vote = vote_of(pool, known, i)
         if vote < 0:
             continue
-        pool.unlabelled[i, VOTED] += sure
-        pool.unlabelled[i, HITS] += sure * shares[vote]
+        note_unlabelled(pool.unlabelled[i], shares[vote], sure)
         for j in range(pool.together.shape[0]):
             other = vote_of(pool, known, j)
             if j != i and other >= 0:

@@ -50,6 +50,7 @@ from linmax.learners.second_order import (
     to_shares,
     trust,
 )
+from linmax.learners.votes.corrections import CORRECTION_FIELDS, learn_corrections, predict_corrected
 from linmax.learners.votes.features import (
     COPIED,
     COUNT_FIELDS,
@@ -106,7 +107,7 @@ from linmax.util.parts import by_part
 __all__ = ["FULL_PRECISION", "MEMBERS", "RATE", "RunningVotes", "VotesPool", "play_votes"]
 
 
-REFIT, BEST, PLAIN_SHARE, WEIGHED = range(LOGITS, LOGITS + 4)  # after the logits
+REFIT, BEST, PLAIN_SHARE, WEIGHED, CORRECTED = range(LOGITS, LOGITS + 5)  # after the logits
 MEMBERS = (
     "logit of about 1,000 trials",
     "logit of about 100 trials",
@@ -116,22 +117,29 @@ MEMBERS = (
     "best juror so far",
     "share of votes",
     "share of votes weighed by accuracy",
+    "logit corrected by a weight for each voter, vote and class",
 )
-FIRST_WEIGHTS = np.array([1.0, 1.0, 0.5, 0.02, 0.01, 0.1, 20.0, 10.0])  # those that are sure of few labels begin small
-ANSWERS = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0])  # how far members have a say in the answer
-SOFT_SAY = 0.1  # of the share of votes, where these are those of raters
+FIRST_WEIGHTS = np.array([1.0, 1.0, 0.5, 0.02, 0.01, 0.1, 20.0, 10.0, 0.02])  # those sure of few labels begin small
+ANSWERS = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0])  # how far members have a say in the answer
+SOFT_SAY, SOFT_START = (
+    0.1,
+    0.5,
+)  # of the share of votes, where these are those of raters: after many labels, and at first
+SOFT_LABELS = 20.0  # labels after which it is half-way
 RATE = 1e-3  # of the fixed share
 LEAST_PROBABILITY = 1e-9  # least probability by which a member is weighed
 LEAST_PRODUCT = 1e-90  # the same of a trial that counts many times
 # Labels taken to have been seen before the first, guessed and not; the share of votes is smoothed as it is.
 GUESSES = np.array([[0.0, 10.0] if m == PLAIN_SHARE else [0.1, 9.9] for m in range(len(MEMBERS))])
 FULL_PRECISION = 256  # coordinates up to which the precision is a full matrix
+EVIDENT = LOGITS - 2  # the logit that is corrected
 REFITTED = 0.1  # precision of the prior of the refitted softmax
 
 FIELDS = (
     COUNT_FIELDS
     | JURY_FIELDS
     | LOGIT_FIELDS
+    | CORRECTION_FIELDS
     | {
         "blocks": Field((4,), merge="", dtype=np.int64),  # voters, raters, thresholds, jurors whose evidence is seen
         "signs": Field(("juror",), 1.0, ""),
@@ -179,6 +187,7 @@ def predict(pool: Any, refitted: np.ndarray, known: int) -> None:
     predict_best(pool, known, shares[BEST])
     predict_share(pool, known, shares[PLAIN_SHARE])
     predict_weighed(pool, known, shares[WEIGHED])
+    predict_corrected(pool, known, EVIDENT, shares[CORRECTED])
     for c in range(known):
         mixed[c] = answer[c] = 0.0
     for m in range(shares.shape[0]):
@@ -187,7 +196,8 @@ def predict(pool: Any, refitted: np.ndarray, known: int) -> None:
         if m == WEIGHED:
             says = 1.0 if is_open(pool) else say_of_rows(pool)
         elif m == PLAIN_SHARE:
-            says = SOFT_SAY * pool.ballots[known + 1] / max(1.0, pool.ballots[known])
+            says = SOFT_SAY + (SOFT_START - SOFT_SAY) * SOFT_LABELS / (SOFT_LABELS + pool.rows[1])
+            says *= pool.ballots[known + 1] / max(1.0, pool.ballots[known])
         for c in range(known):
             share = pool.mixture[m] * ((1.0 - guess) * shares[m, c] + guess / known)
             mixed[c] += share
@@ -266,6 +276,7 @@ def learn(pool: Any, known: int, label: int, weight: float, diagonal: int) -> No
     scale = pool.scale[0]
     welcome(pool)
     weigh_members(pool, known, label, weight)
+    learn_corrections(pool, known, pool.shares[CORRECTED])
     if pool.precision.shape[1]:
         learn_by_matrices(pool, known)
     else:
