@@ -521,7 +521,9 @@ class ReferenceVotes:
         votes, hits, _ = self.counts(i)
         fading = 50 / (50 + sum(sure for _, _, sure in self.past))
         squared = max(0.0, self.beyond[0]) ** 2 / max(self.beyond[1], 1e-300)
-        fading *= squared / (squared + 16)
+        habits = np.bincount([row[i] for row, _ in self.rows if row[i] >= 0], minlength=self.k) + 1.0
+        variety = (1 - (habits @ habits) / habits.sum() ** 2) * self.k / (self.k - 1)
+        fading *= squared / (squared + 16) * min(1.0, 2 * variety)
         named = [p[row[i]] for row, p in self.rows if row[i] >= 0]
         weights = np.arange(1, len(named) + 1)  # later votes count more
         votes += fading * len(named)

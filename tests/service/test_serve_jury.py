@@ -105,6 +105,22 @@ class TestOpenAnswers:
         assert not local.service.models["m"].names.kinds[3]  # answers take no memory
         same_after_restarts(local, data, tmp_path)
 
+    def test_raters_accompany_answers(self, tmp_path):
+        data, own = tmp_path / "data", Learner(answers="open", key="number")
+        local = Local(data).__enter__()
+        made(local, "auto", kind="mixed", answers="open", key="number")
+        for t in range(30):
+            votes = {"ann": f"{t}", "bob": f"{t + 1}", "cy": f"{t + 2 * (t % 2)}.0"}
+            scores = {"confidence": {f"{t}": 0.9, f"{t + 1}": 0.1 * (t % 5), "never given": 3.0}}
+            answer = post(local, "learn", votes=votes, scores=scores, label=f"{t}", id=f"t{t}")
+            assert answer.status == 200, answer.body
+            assert own.learn(votes=votes, scores=scores, label=f"{t}") == answer.body["predicted"]
+        question = {"votes": {"ann": "7", "bob": "8"}, "scores": {"confidence": {"7": 0.2, "8.0": 0.9}}}
+        answer = post(local, "predict", **question, probabilities=True).body
+        assert {row["label"]: row["probability"] for row in answer["probabilities"]} == own.predict_proba(**question)
+        assert post(local, "learn", attributes={"length": 3.0}, label="7").status == 422
+        same_after_restarts(local, data, tmp_path)
+
     def test_options_that_do_not_fit(self, tmp_path):
         with Local(tmp_path) as local:
             for options, field in (

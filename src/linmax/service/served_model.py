@@ -312,8 +312,9 @@ def _example(options: ModelOptions, labels: list[Label], trial: int, attributes:
     blocks: Instance = {"attributes": attributes, "votes": votes, "scores": scores}
     kinds = (options.kind,) if options.kind != "mixed" else ("attributes", "votes") if "u" in attributes else blocks
     instance: Instance = {kind: blocks[kind] for kind in kinds}
-    if options.candidates:
+    if options.candidates or options.answers == "open":
         instance.pop("attributes", None)
+    if options.candidates:
         instance["candidates"] = labels
     return instance
 

@@ -32,7 +32,7 @@ RIDGE = 10.0
 LEAST = 1e-300  # probability of which a logarithm is taken
 
 CORRECTION_FIELDS = {  # of each juror, vote and class
-    "pulls": Field(("counted", "class", "class")),
+    "pulls": Field(("counted", "class", "class"), merge="signed"),
     "bends": Field(("counted", "class", "class")),  # precisions, without that of the prior
 }
 

@@ -23,7 +23,9 @@ votes, the log odds of juror i are divided by 1 + `REDUNDANT` times the sum over
 
 where i and j voted together N_ij times and agreed A_ij times: a clique of copies counts little more than one of them.
 Where jurors agree no more than their habits explain, how often each names each class, agreement says nothing: with z
-the agreement beyond that in its standard errors, these counts count z^2 / (z^2 + `CONVINCED`^2) times.
+the agreement beyond that in its standard errors, these counts count z^2 / (z^2 + `CONVINCED`^2) times. Nor does it say
+much of a juror that always names the same class, who is right as often as that class is: with p_c the share of its
+votes for class c, its counts count 2 (1 - sum_c p_c^2) k / (k - 1) times, at most once.
 
 Where answers are open, the number of candidates shows how much the voters disagree, not how hard it is to guess: there
 u_i = a_i^8.
@@ -104,9 +106,24 @@ def say_of_rows(pool: Any) -> float:
 
 
 @kernel()
+def variety(pool: Any, i: int) -> float:
+    """Return how far juror i names different classes in rows without a label: 0 if always the same, at most 1."""
+    habits, classes = pool.habits, pool.habits.shape[1]
+    if i >= habits.shape[0] or classes < 2:
+        return 1.0
+    votes, squares = 0.0, 0.0
+    for c in range(classes):
+        votes += habits[i, c] + 1.0
+        squares += (habits[i, c] + 1.0) * (habits[i, c] + 1.0)
+    return min(1.0, 2.0 * (1.0 - squares / (votes * votes)) * classes / (classes - 1))
+
+
+@kernel()
 def accuracy_of(pool: Any, i: int) -> float:
     """Return a_i, within bounds."""
-    faded, own, other = fading(pool), pool.voted[i], pool.unlabelled[i]
+    own, other, faded = pool.voted[i], pool.unlabelled[i], 0.0
+    if other[VOTED] > 0.0:
+        faded = fading(pool) * variety(pool, i)
     hits = TRUSTED_VOTES * TRUSTED_ACCURACY + own[HITS] + faded * other[HITS]
     right = hits / (TRUSTED_VOTES + own[VOTED] + faded * other[VOTED])
     return min(HIGHEST, max(LEAST, right))
