@@ -146,8 +146,8 @@ class Field:
     ----------
     axes : names of axes, whose sizes grow, or fixed sizes
     start : value of a cell before anything was learned; broadcast over the axes
-    merge : "sum": what the parts counted adds up, and never falls below 0; "signed": it may; "max": the largest; "mean":
-        by the shares; "": the state merges it itself
+    merge : "sum": what the parts counted adds up, and never falls below 0; "signed": the same, and it may be negative;
+        "max": the largest; "mean": by the shares; "": the state merges it itself
     dtype : of the array
     saved : whether it is part of the state; otherwise it is workspace of the kernels
     """
