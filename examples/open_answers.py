@@ -47,7 +47,8 @@ with log.open("w", encoding="utf-8") as file:
         ease, slip = random.normal(0.0, 1.5), right + int(random.choice([-100, 100, 1000]))  # the usual mistake
         answers = {}
         for name, skill in models.items():
-            chance = 1.0 / (1.0 + np.exp(-np.log(skill / (1.0 - skill)) - ease))
+            fit = ease + random.normal(0.0, 2.0)  # what suits one model does not suit another
+            chance = 1.0 / (1.0 + np.exp(-np.log(skill / (1.0 - skill)) - fit))
             tries = [right if random.random() < chance else slip + 7 * int(random.integers(4)) for _ in range(samples)]
             answers[name] = {"answer": written(tries[0]), "samples": [written(one) for one in tries]}
         file.write(json.dumps({"answers": answers, "right": f"{right / 100:.2f}"}) + "\n")

@@ -10,7 +10,7 @@ square of the centered scores of the last trials, the present one included.
 
 Where scores are logarithms of probabilities already, as those of the pool for votes, they have a unit: z is the score
 itself, and beta = 1 and e = 0 leave the learner's own probabilities as they are. There the fit has a prior about these
-(`CLOSE`), so that a few labels change little.
+(`BELIEVED`), so that a few labels change little.
 
 `reliability` judges probabilities: trials are sorted into ten bins by confidence, the probability of the class
 predicted. The expected calibration error is the mean over trials of |mean confidence - accuracy| of their bin (Naeini,
@@ -128,7 +128,7 @@ class Prior(NamedTuple):
 FLAT = Prior(1.0, 0.0, math.inf)  # for scores without a unit
 # For logarithms of probabilities. Chosen on sixteen tables of votes, of language models, crowds and small classifiers;
 # deviations from 0.1 to 0.3 differ little from 100 labels on, and small ones are better before.
-CLOSE = Prior(0.5, 49.5, 0.15)
+BELIEVED = Prior(0.5, 49.5, 0.15)
 
 
 def best_guess(chosen: np.ndarray, even: np.ndarray, guess: float, prior: Prior = FLAT) -> float:
@@ -263,7 +263,7 @@ class Calibration:
 
     def _fit(self, scores: np.ndarray, labels: np.ndarray, natural: bool) -> tuple[float, float]:
         if natural:
-            return fit_probabilities(scores[-RECENT:], labels[-RECENT:], CLOSE)
+            return fit_probabilities(scores[-RECENT:], labels[-RECENT:], BELIEVED)
         return fit_probabilities(over_size(scores)[-RECENT:], labels[-RECENT:])
 
     def probabilities(self, record: Record, scores: np.ndarray, natural: bool = False) -> np.ndarray:

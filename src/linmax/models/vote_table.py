@@ -22,6 +22,7 @@ from linmax.io.answers import AnswerTable, Long, items_of, log_format, long_colu
 from linmax.io.read_options import Refusals
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
+from linmax.io.sources import HEAD
 from linmax.models.fusion import VoteFusion, side_columns
 from linmax.util.aliases import Source, VoteColumns
 
@@ -41,7 +42,6 @@ __all__ = [
 NAMES_SHOWN = 5  # in a message
 VOTES_SHOWN = 3
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".json")  # of tables that a message suggests
-HEAD = 65_536  # bytes of a file by which a log is recognized
 SHORT_NAMES = ("y", "class")  # of labels, which a voter may have
 BELOW = 10.0  # by how much a class that a log gives no log-probability is below the least
 Columns = dict[str, list[Any]]

@@ -25,11 +25,11 @@ from linmax.jit.compiling import kernel
 from linmax.learners.base import Field
 from linmax.learners.second_order import to_shares
 from linmax.learners.votes.features import vote_of
+from linmax.learners.votes.logits import LEAST_SEEN
 
 __all__ = ["CORRECTION_FIELDS", "learn_corrections", "predict_corrected"]
 
 RIDGE = 10.0
-LEAST = 1e-300  # probability of which a logarithm is taken
 
 CORRECTION_FIELDS = {  # of each juror, vote and class
     "pulls": Field(("counted", "class", "class"), merge="signed"),
@@ -43,7 +43,7 @@ def predict_corrected(pool: Any, known: int, logit: int, shares: np.ndarray) -> 
     scores = pool.scores
     for c in range(known):
         shares[c] = pool.own[logit, c]
-        scores[c] = math.log(max(LEAST, shares[c]))
+        scores[c] = math.log(max(LEAST_SEEN, shares[c]))
     if not pool.pulls.size:
         return
     for i in range(pool.row.size):

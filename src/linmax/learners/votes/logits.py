@@ -51,6 +51,7 @@ from linmax.util.blas import one_blas_thread
 __all__ = [
     "AGE",
     "HEARD",
+    "LEAST_SEEN",
     "LOGITS",
     "LOGIT_FIELDS",
     "MEMORIES",
