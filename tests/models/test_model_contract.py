@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 import linmax
-from linmax import Learner, LinearMaxClassifier, StreamModel, VoteFusion
+from linmax import Learner, LinearMaxClassifier, StreamModel, VoteFusion, instances
+from linmax.data.arrays import Layout
+from linmax.engine.engine import Settings
+from linmax.models.model import Model
 
 SIZE = 72
 CLASSES = list("pqrs")
@@ -120,6 +123,53 @@ class OneByOne(Face):
         return [(model.predict(**self.instance(t)), model.scores(**self.instance(t))) for t in range(0, SIZE, 7)]
 
 
+class River(OneByOne):
+    """River's classifier, taught one instance after the other."""
+
+    features = frozenset({"weights"})
+
+    def make(self, learner: str) -> Any:
+        return pytest.importorskip("linmax.river").LinearMaxClassifier(learner, scale="none")
+
+    def teach(self, model: Any, begin: int, end: int, labels: np.ndarray = LABELS, **options: np.ndarray) -> None:
+        weights = options.get("sample_weight", np.ones(SIZE))
+        for t in range(begin, end):
+            model.learn_one(self.instance(t)["attributes"], labels[t], float(weights[t]))
+
+    def ask(self, model: Any) -> Any:
+        rows = [self.instance(t)["attributes"] for t in range(0, SIZE, 7)]
+        return [(model.predict_one(row), model.predict_proba_one(row)) for row in rows]
+
+    def bits(self, model: Any) -> Any:
+        return super().bits(model._learner)
+
+
+class Run(Face):
+    """What `run` returns, continued."""
+
+    features = frozenset({"wrong", "weights", "no label"})
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def make(self, learner: str) -> Model:
+        return Model(learner, Layout(0, 0, 0, 0, 1.0), (), Settings(discover=True, by_votes=self.kind == "votes"))
+
+    def given(self) -> Any:
+        if self.kind == "votes":
+            return instances(votes=VOTES)
+        return instances(attributes=TABLE)
+
+    def teach(self, model: Model, begin: int, end: int, labels: np.ndarray = LABELS, **options: np.ndarray) -> None:
+        wrong, weights = (
+            None if (a := options.get(name)) is None else a[begin:end] for name in ("wrong", "sample_weight")
+        )
+        model.run(self.given()[begin:end], labels[begin:end], grow=True, weights=weights, wrong=wrong)
+
+    def ask(self, model: Model) -> Any:
+        return model.predict(self.given()).tolist(), model.scores(self.given()).tolist()
+
+
 class Stream(Face):
     """A `StreamModel` of batches that are read once and cut."""
 
@@ -162,6 +212,9 @@ FACES: dict[str, Face] = {
     "fusion of scores": Fusion(SCORES, classes=CLASSES),
     "estimator": Estimator(),
     "stream": Stream(),
+    "river": River("attributes"),
+    "run of votes": Run("votes"),
+    "run of attributes": Run("attributes"),
     "learner of votes": OneByOne("votes"),
     "learner of scores": OneByOne("scores"),
     "learner of attributes": OneByOne("attributes"),
@@ -175,7 +228,9 @@ def learned(model: Any) -> dict[str, np.ndarray]:
     if isinstance(model, VoteFusion):
         state = model._fitted
         return state.model.engine.arrays | state.tally.arrays | state.recent.arrays
-    inner = model._model if isinstance(model, LinearMaxClassifier) else model._current_model
+    if isinstance(model, Model):
+        return model.engine.arrays | {"counts": model.record.counts[:3]}
+    inner = model._model if isinstance(model, LinearMaxClassifier) else getattr(model, "_learner", model)._current_model
     return inner.engine.arrays | {"counts": inner.record.counts[:3]}
 
 
@@ -190,6 +245,16 @@ def taught(face: Face, learner: str, *args: Any, **options: Any) -> Any:
     model = face.make(learner)
     face.teach(model, 0, SIZE, *args, **options)
     return model
+
+
+def resumed(model: Any, path: Path) -> Any:
+    """Save and load a model."""
+    if isinstance(model, Model):
+        return Model.from_state(*model.state())
+    if not hasattr(model, "save"):
+        return pickle.loads(pickle.dumps(model))
+    model.save(path)
+    return linmax.load(path)
 
 
 CASES: dict[str, tuple[np.ndarray, dict[str, np.ndarray], set[str]]] = {
@@ -213,8 +278,7 @@ def test_cut_anywhere_and_saved_and_resumed(name: str, learner: str, case: str, 
         for begin, end in pairwise(cuts):
             face.teach(model, begin, end, labels, **options)
             if len(cuts) == 4:
-                model.save(tmp_path / "model")
-                model = linmax.load(tmp_path / "model")
+                model = resumed(model, tmp_path / "model")
         assert face.ask(model) == face.ask(whole)
         if name == "stream":  # names and classes join with their batch, so that sums may be rounded differently
             continue
@@ -222,6 +286,35 @@ def test_cut_anywhere_and_saved_and_resumed(name: str, learner: str, case: str, 
         assert found.keys() == expected.keys()
         for part, array in found.items():
             assert np.array_equal(array, expected[part], equal_nan=array.dtype.kind == "f"), (part, len(cuts))
+
+
+ALIKE = {
+    "votes": ["fusion of votes", "learner of votes", "run of votes"],
+    "attributes": ["estimator", "stream", "learner of attributes", "run of attributes", "river"],
+}
+
+
+def mistakes(model: Any) -> tuple[int, int]:
+    """Labels seen and mistakes made."""
+    inner = model._model if isinstance(model, LinearMaxClassifier) else model
+    inner = model._current_model if isinstance(model, VoteFusion) else getattr(inner, "_learner", inner)
+    return inner.trials, inner.mistakes
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("learner", [*LEARNERS, "combine(softmax, pa)", "B(gamma=0.5)-perceptron"])
+@pytest.mark.parametrize("kind", ALIKE)
+def test_interfaces_learn_the_same(kind: str, learner: str, case: str) -> None:
+    labels, options, needed = CASES[case]
+    faces = [FACES[name] for name in ALIKE[kind] if needed <= FACES[name].features]
+    models = [face.make(learner) for face in faces]
+    for face, model in zip(faces, models, strict=True):
+        if isinstance(model, LinearMaxClassifier):
+            model.scale = "none"
+        face.teach(model, 0, SIZE, labels, **options)
+    assert len({mistakes(model) for model in models}) == 1
+    if case != "not this class":  # which says nothing of a class that is not known
+        assert mistakes(models[0])[0] == sum(label is not None for label in labels)
 
 
 @having()

@@ -9,7 +9,6 @@ import pytest
 
 import linmax
 from linmax import Learner, VoteFusion, run
-from linmax.jit.compiling import JIT
 
 
 def crowd(trials: int, accuracies: Any, k: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -95,40 +94,6 @@ def test_labels_take_over() -> None:
     alone = VoteFusion().fit(votes[800:805], labels[800:805])
     scores = [np.mean(fusion.predict(votes[805:]) == labels[805:]) for fusion in (helped, alone)]
     assert scores[0] > scores[1]
-
-
-@pytest.mark.small
-@pytest.mark.parametrize(
-    "learner", ["auto", "votes", "perceptron", "AR-winnow(1.2)", "softmax", "combine(softmax, pa)"]
-)
-def test_every_face_and_cut(learner: str) -> None:
-    size = 90 if JIT else 14
-    votes, labels = crowd(size, [0.9, 0.6, 0.5, 0.4])
-    given = some(labels, 0.4)
-    instances = linmax.instances(votes=votes)
-    trace = run(linmax.pool("votes") if learner == "votes" else learner, instances, given, discover=True)
-    described = trace.model.learner
-    told = [t for t, label in enumerate(given) if label is not None]
-    assert trace.model.trials == len(told)
-    assert trace.wrong.sum() == sum(trace.predictions[t] != given[t] for t in told)
-    assert not trace.wrong[[t for t in range(size) if t not in told]].any()
-    one = Learner(described)
-    said = [one.learn(votes=dict(enumerate(row.tolist())), label=y) for row, y in zip(votes, given, strict=True)]
-    assert said == trace.predictions.tolist()
-    assert (one.trials, one.mistakes) == (len(told), trace.wrong.sum())
-    expected = trace.model.predict(instances).tolist()
-    assert [one.predict(votes=dict(enumerate(row.tolist()))) for row in votes] == expected
-    for cut in 1, 7, size:
-        fusion = VoteFusion(described)
-        for t in range(0, size, cut):
-            fusion.partial_fit(votes[t : t + cut], given[t : t + cut])
-        assert fusion.predict(votes).tolist() == expected
-        assert fusion.report().online.trials == len(told)
-    again = Learner.from_state(*one.state())
-    for row in votes[:5]:
-        assert again.learn(votes=dict(enumerate(row.tolist())), label=None) == one.learn(
-            votes=dict(enumerate(row.tolist())), label=float("nan")
-        )
 
 
 def test_voters_and_classes_that_only_unlabelled_rows_name() -> None:

@@ -21,21 +21,12 @@ WEIGHTS = RNG.choice([0.25, 0.5, 1.0, 2.0, 3.5], 150)
 LEARNERS = ["auto", "attributes(sparse)", "binned-pairs", "perceptron", "AR-perceptron", "combine(perceptron, arow)"]
 
 
-def arrays_of(model: StreamModel) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in model.state()[1].items()}
-
-
 def taught(learner: str, weights: np.ndarray | None, rows: int = 4096) -> StreamModel:
     model = StreamModel(learner)
     table = (TABLE, LABELS) if weights is None else (TABLE, LABELS, weights)
     for batch in stream(table, model=model, rows=rows):
         model.learn(batch)
     return model
-
-
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_how_rows_are_cut_does_not_matter(learner: str) -> None:
-    assert arrays_of(taught(learner, WEIGHTS, rows=7)) == arrays_of(taught(learner, WEIGHTS))
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
@@ -216,19 +207,6 @@ def test_rows_that_are_only_predicted_need_no_weight(tmp_path: Path) -> None:
 
 
 # -- interfaces ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("learner", ["auto(dense)", "perceptron", "AR-perceptron"])
-def test_interfaces_agree(learner: str) -> None:
-    online, estimator = linmax.Learner(learner), linmax.LinearMaxClassifier(learner, scale="none")
-    for row, label, weight in zip(TABLE.tolist(), LABELS.tolist(), WEIGHTS.tolist(), strict=True):
-        online.learn(dict(enumerate(row)), label=label, weight=weight)
-    estimator.partial_fit(TABLE[:50], LABELS[:50], sample_weight=WEIGHTS[:50])
-    estimator.partial_fit(TABLE[50:], LABELS[50:], sample_weight=WEIGHTS[50:])
-    streamed = StreamModel(learner, scale="none")
-    for batch in stream((TABLE, LABELS, WEIGHTS), model=streamed):
-        streamed.learn(batch)
-    assert online.mistakes == estimator.mistakes_ == streamed.mistakes
 
 
 def test_a_weight_of_a_label_that_comes_later() -> None:

@@ -56,27 +56,6 @@ def test_nearly_as_good_as_labels(learner: str) -> None:
     assert model.trials == 1500
 
 
-@pytest.mark.parametrize("learner", ["auto", "perceptron"])
-def test_a_fusion_learns_the_same_way_however_trials_are_cut(learner: str) -> None:
-    table, labels = votes(120)
-    random = np.random.default_rng(1)
-    wrong = random.random(120) < 0.3
-    given = np.where(wrong, np.array(CLASSES)[(np.array([CLASSES.index(y) for y in labels]) + 1) % 4], labels)
-    whole = linmax.VoteFusion(learner, classes=CLASSES).partial_fit(table, given, wrong=wrong)
-    parts = linmax.VoteFusion(learner, classes=CLASSES)
-    one_by_one = linmax.Learner(learner, classes=CLASSES)
-    for t in range(120):
-        parts.partial_fit(table[t : t + 1], given[t : t + 1], wrong=wrong[t : t + 1])
-        if wrong[t]:
-            one_by_one.learn(votes=table[t].tolist(), wrong=given[t].item())
-        else:
-            one_by_one.learn(votes=table[t].tolist(), label=given[t].item())
-    assert whole.weights() == parts.weights()
-    assert (whole.predict_proba(table) == parts.predict_proba(table)).all()
-    assert next(iter(whole.weights())) == "0"
-    assert whole.predict(table).tolist()[1:] == [one_by_one.predict(votes=row) for row in table.tolist()][1:]
-
-
 @pytest.mark.small
 def test_by_id_with_candidates_and_where_nothing_is_said() -> None:
     learner = linmax.Learner("perceptron", classes=["x", "y"])
@@ -138,24 +117,6 @@ def test_the_command_reads_a_column(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["fuse", str(path), "--label", "label", "--wrong", "v0"]) == 2
     assert main(["fuse", str(path), "--label", "label", "--wrong", "bad", "--test-fraction", "0.5"]) == 2
     capsys.readouterr()
-
-
-@pytest.mark.parametrize("learner", ["perceptron", "auto", "B(gamma=0.5)-perceptron"])
-def test_a_classifier_learns_the_same_way_however_samples_are_cut(learner: str) -> None:
-    random = np.random.default_rng(4)
-    X = random.normal(size=(150, 4))
-    labels = np.array(CLASSES)[X.argmax(axis=1)]
-    wrong = random.random(150) < 0.3
-    given = np.where(wrong, np.array(CLASSES)[(X.argmax(axis=1) + 1) % 4], labels)
-    whole = linmax.LinearMaxClassifier(learner, scale="none").partial_fit(X, given, classes=CLASSES, wrong=wrong)
-    parts = linmax.LinearMaxClassifier(learner, scale="none")
-    one_by_one = linmax.Learner(learner, classes=CLASSES)
-    for t in range(150):
-        parts.partial_fit(X[t : t + 1], given[t : t + 1], classes=CLASSES, wrong=wrong[t : t + 1])
-        one_by_one.learn(X[t], **{"wrong" if wrong[t] else "label": given[t].item()})
-    assert (whole.decision_function(X) == parts.decision_function(X)).all()
-    assert whole.predict(X).tolist() == [one_by_one.predict(x) for x in X]
-    assert np.mean(whole.predict(X) == labels) > (0.3 if learner.startswith("B") else 0.7)
 
 
 @pytest.mark.small
@@ -230,19 +191,6 @@ def test_attributes_of_many_classes_are_learned_from_right_or_wrong(learner: str
     wrong = told_right_or_wrong(linmax.Learner(learner, classes=range(12)), rows, labels)
     assert wrong[:100].mean() > 0.5  # nobody told it anything
     assert wrong[-500:].mean() < late.mean() + 0.08
-
-
-def test_what_was_denied_is_saved_merged_and_leaves_labels_alone(tmp_path: Path) -> None:
-    rows, labels = blobs(300, 12)
-    learner = linmax.Learner(classes=range(12))
-    told_right_or_wrong(learner, rows[:200], labels[:200])
-    learner.save(tmp_path / "one.linmax")
-    again = linmax.Learner.load(tmp_path / "one.linmax")
-    assert (
-        told_right_or_wrong(learner, rows[200:], labels[200:]).tolist()
-        == told_right_or_wrong(again, rows[200:], labels[200:]).tolist()
-    )
-    assert [learner.predict(row) for row in rows] == [again.predict(row) for row in rows]
 
 
 def test_words_of_many_classes_are_learned_from_right_or_wrong() -> None:
