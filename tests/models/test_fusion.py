@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import json
@@ -575,36 +574,6 @@ def test_one_class_alone():
 
 
 # -- keeping ------------------------------------------------------------------------------------------------------
-
-KEPT = [
-    ("perceptron", "votes"),
-    ("AR-winnow(1.1)", "votes"),
-    ("V-combine(AR-perceptron, winnow(1.2))", "votes"),
-    ("stack(perceptron, winnow(1.2), fusion=winnow(1.1))", "votes"),
-    ("AR-winnow(1.1)", "scores"),
-]
-
-
-@pytest.mark.parametrize(("learner", "kind"), KEPT)
-@pytest.mark.parametrize("way", ["file", "pickle", "deepcopy"])
-def test_what_was_kept_goes_on_as_if_never_stopped(learner, kind, way, tmp_path):
-    data, labels = problem(160) if kind == "votes" else ratings(160)
-    fusion = VoteFusion(learner, normalize="auto").fit(data[:80], labels[:80])
-    if way == "file":
-        fusion.save(tmp_path / "fusion.linmax")
-        other = VoteFusion.load(tmp_path / "fusion.linmax")
-        assert linmax.parse(other.learner) == linmax.parse(learner)
-    else:
-        other = pickle.loads(pickle.dumps(fusion)) if way == "pickle" else copy.deepcopy(fusion)
-    for one in (fusion, other):
-        one.partial_fit(data[80:], labels[80:])
-    np.testing.assert_array_equal(fusion.predict_proba(data), other.predict_proba(data))
-    assert fusion.report().to_dict() == other.report().to_dict()
-    ours, theirs = fusion._state.parts(), other._state.parts()
-    assert ours[0] == theirs[0]
-    assert ours[1].keys() == theirs[1].keys()
-    for name in ours[1]:
-        np.testing.assert_array_equal(ours[1][name], theirs[1][name])
 
 
 def test_labels_of_every_plain_kind_are_kept(tmp_path):

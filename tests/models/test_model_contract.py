@@ -248,13 +248,13 @@ def taught(face: Face, learner: str, *args: Any, **options: Any) -> Any:
 
 
 def resumed(model: Any, path: Path) -> Any:
-    """Save and load a model."""
+    """Save and load a model, and pickle it."""
     if isinstance(model, Model):
         return Model.from_state(*model.state())
     if not hasattr(model, "save"):
         return pickle.loads(pickle.dumps(model))
     model.save(path)
-    return linmax.load(path)
+    return pickle.loads(pickle.dumps(linmax.load(path)))
 
 
 CASES: dict[str, tuple[np.ndarray, dict[str, np.ndarray], set[str]]] = {

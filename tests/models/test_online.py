@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from test_growth import CLASSES, LEARNERS, SHAPES, Stream
+from test_growth import LEARNERS, SHAPES, Stream
 
 import linmax
 from linmax import Learner, run
@@ -407,19 +407,6 @@ def test_a_vote_makes_its_class_known() -> None:
         Learner(discover="scores")
 
 
-def test_asking_changes_nothing() -> None:
-    stream = Stream(4, *CLASSES["hybrid"], size=10)
-    for text in ("perceptron", "winnow(1.2)", "V-combine(AR-winnow(1.2), R-perceptron)"):
-        asked, silent = Learner(text), Learner(text)
-        trials = [(i, t, int(y)) for i, labels in stream.phases for t, y in enumerate(labels)]
-        for instances, t, label in trials:
-            x = by_name(instances, t)
-            asked.predict(**x)
-            asked.scores(**x)
-            assert asked.learn(**x, label=label) == silent.learn(**x, label=label)
-        assert_same(asked, silent)
-
-
 @pytest.mark.parametrize("shape", ["votes", "scores", "attributes", "hybrid"])
 @pytest.mark.parametrize("text", LEARNERS)
 def test_asking_about_names_never_met(text: str, shape: str) -> None:
@@ -448,30 +435,13 @@ def assert_same(first: Learner, second: Learner) -> None:
         assert array.tobytes() == others[name].tobytes(), name
 
 
-@pytest.mark.parametrize("shape", ["votes", "attributes", "hybrid"])
-@pytest.mark.parametrize("text", LEARNERS)
-def test_saved_and_continued(text: str, shape: str, tmp_path: Path) -> None:
-    stream = Stream(6, *CLASSES[shape], size=20)
-    learner = Learner(text, max_pending=5)
-    teach(learner, stream, 0, 33)
-    waiting = by_name(stream.phases[0][0], 3)
-    learner.predict(**waiting, id="later")
-    learner.save(tmp_path / "model")
-    other = Learner.load(tmp_path / "model")
-    assert_same(other, learner)
-    for each in (learner, other):
-        each.learn(id="later", label=1)
-    assert teach(other, stream, 33) == teach(learner, stream, 33)
-    assert_same(other, learner)
-    assert str(other.learner) == text or other.learner == learner.learner
-
-
 def test_labels_that_come_late() -> None:
     learner = Learner("perceptron", max_pending=2)
     learner.learn({"a": 1.0}, label=0)
     learner.learn({"b": 1.0}, label=1)
     assert learner.predict({"a": 1.0}, id=7) == 1
     assert learner.predict({"b": 1.0}, id="x") == 1
+    learner = Learner.from_state(*learner.state())
     assert learner.pending == 2
     with pytest.raises(ValueError, match="2 instances are waiting for their labels already, which is max_pending"):
         learner.predict({"a": 1.0}, id=8)

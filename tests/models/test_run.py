@@ -43,41 +43,6 @@ def simple(labels: Any, **options: Any) -> Any:
 
 
 @pytest.mark.small
-@lifted
-@pytest.mark.parametrize("name", ["votes", "sparse hybrid"])
-def test_going_on_is_the_same_as_one_run(case: Case, name: str) -> None:
-    given = problems(TRIALS)[name]
-    whole = run(case.rule, given.instances, given.labels, margins=True)
-    half = TRIALS // 2
-    first = run(case.rule, given.instances[:half], given.labels[:half], margins=True)
-    second = first.model.run(given.instances[half:], given.labels[half:], margins=True)
-    assert second.model is first.model
-    assert whole.predictions.tolist() == [*first.predictions, *second.predictions]
-    assert whole.changed.tolist() == [*first.changed, *second.changed]
-    assert whole.margins is not None
-    assert first.margins is not None
-    assert second.margins is not None
-    assert whole.margins.tolist() == [*first.margins, *second.margins]
-    assert state(whole.model) == state(first.model)
-    assert whole.model.trials == TRIALS
-    assert whole.model.updates == whole.updates[-1]
-
-
-@pytest.mark.small
-@lifted
-def test_predicting_changes_nothing(case: Case) -> None:
-    given = problems(TRIALS)["hybrid"]
-    trace = run(case.rule, given.instances, given.labels)
-    before = state(trace.model)
-    predictions = trace.model.predict(given.instances)
-    trace.model.scores(given.instances)
-    assert state(trace.model) == before
-    assert predictions.shape == (TRIALS,)
-    again = run(case.rule, given.instances, given.labels)
-    assert state(again.model) == before
-
-
-@pytest.mark.small
 def test_a_trace_counts() -> None:
     data = majority_problem(trials=200 if JIT else 30, seed=1)
     trace = run("perceptron", linmax.instances(votes=data.votes), data.labels)

@@ -2,13 +2,12 @@
 
 import copy
 import pickle
-from itertools import pairwise
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -132,27 +131,6 @@ def test_learns_as_run_does(learner):
     assert model.mistakes_ == trace.mistakes[-1]
     expected = trace.model.predict(linmax.instances(attributes=X / maxima, classes=[0, 1, 2]))
     np.testing.assert_array_equal(model.predict(X), expected)
-
-
-@pytest.mark.parametrize("learner", ["vr-combine", "A-winnow(1.1)", "stack(perceptron, A-perceptron)"])
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-@given(cuts=st.lists(st.integers(0, 60), max_size=4), weighted=st.booleans())
-@settings(max_examples=6, deadline=None)
-def test_it_does_not_matter_how_samples_are_cut(learner, kind, cuts, weighted):
-    X, y = problem(size=60)
-    y[:7] = y[:7] % 2  # class 2 comes later
-    weights = np.random.default_rng(1).choice([0.0, 0.3, 1.0, 2.0], 60) if weighted else np.ones(60)
-    weights[0] = 1.0
-    # Saved hypotheses vote at the size they had, which a class that appears would have changed.
-    classes = [0, 1, 2] if learner == "vr-combine" else None
-    whole, cut = LinearMaxClassifier(learner), LinearMaxClassifier(learner)
-    whole.partial_fit(kind(X), y, classes, weights)
-    edges = sorted({0, 60, *(c for c in cuts if c > 0)})
-    for begin, end in pairwise(edges):
-        cut.partial_fit(kind(X[begin:end]), y[begin:end], classes, weights[begin:end])
-    assert whole.mistakes_ == cut.mistakes_
-    np.testing.assert_array_equal(whole.classes_, cut.classes_)
-    np.testing.assert_allclose(whole.decision_function(X), cut.decision_function(X), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

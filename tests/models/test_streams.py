@@ -430,27 +430,6 @@ def test_no_bytes_do_any_harm(kind, data):
     assert read >= len(plain) if kind in ("text", "csv") else read == len(plain)
 
 
-def test_cut_anywhere_gives_the_same_predictions_and_model():
-    random = np.random.default_rng(0)
-    lines = [
-        f"{random.integers(4)} |f " + " ".join(f"w{i}:{random.random():.3f}" for i in random.integers(0, 50, 6))
-        for _ in range(200)
-    ]
-    data = "\n".join(lines).encode()
-    models = []
-    for block in (64, 333, 1 << 20):
-        model = linmax.StreamModel("A-perceptron")
-        reader = StreamReader(
-            [io.BytesIO(data)], "vw", ReadOptions(block=block, rows=64), model._vocabulary, model._labels
-        )
-        predicted = np.concatenate([model.learn(batch) for batch in reader])
-        weights = model.weights
-        models.append(
-            (predicted.tolist(), model.attributes, weights["thresholds"], weights.arrays.attributes.tobytes())
-        )
-    assert models[0] == models[1] == models[2]
-
-
 def test_batches_share_no_memory():
     lines = "".join(f"1 {i + 1}:{i + 1}\n" for i in range(40)).encode()
     held = [batch.values for batch in StreamReader([io.BytesIO(lines)], "svmlight", ReadOptions(rows=1))]
