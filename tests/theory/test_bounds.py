@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -249,28 +250,30 @@ def test_best_steps_of_alma(alpha: float, B: float) -> None:
 # -- silence and bad input -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("margin", [0.0, -0.5])
-def test_no_margin_no_bound(margin: float) -> None:
-    silent = [
-        bounds.perceptron(1, 1, margin),
-        bounds.perceptron_deviations(1, 1, margin, 0),
-        bounds.multiclass_perceptron(1, margin),
-        bounds.p_norm(3, 1, 1, margin),
-        bounds.winnow2(10, 1, margin, 1.1),
-        bounds.winnow2_printed(10, 1, margin),
-        bounds.multiplicative([1, 0], margin, 1.1),
-        bounds.balanced([1, 0], margin, 1.1),
-        bounds.balanced_printed([1, 0], margin),
-        bounds.committee_printed(10, margin),
-        bounds.winnow_printed(10, 1, 1, margin),
-        bounds.alma(2, margin),
-        bounds.alma_separable(2, margin),
-        bounds.alma_printed(2, margin, 1.0),
-        bounds.alma_noisy_printed(2, margin, 1.0),
-        bounds.alma_unprojected(2, margin),
-        bounds.second_order_perceptron([1.0], [[1.0]], margin),
-    ]
-    assert silent == [math.inf] * len(silent)
+USUAL = {"u": [1.0, 0.0], "correlation": np.eye(2), "bound": bounds.perceptron, "p": 2, "trials": 2, "switches": 0}
+USUAL |= {"classes": 3, "alpha": 1.1, "margin": 0.5} | dict.fromkeys(
+    ["error", "failure", "beta", "share", "gamma"], 0.1
+)
+
+
+def usual(function: Callable[..., float]) -> dict[str, Any]:
+    """Return valid arguments, of those without a default; 1 for what has no other usual value."""
+    parameters = inspect.signature(function).parameters.values()
+    needed = [each.name for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    return {name: USUAL.get(name, 1) for name in needed}
+
+
+@pytest.mark.parametrize("name", bounds.__all__)
+def test_no_margin_no_bound_and_no_argument_that_is_no_number(name: str) -> None:
+    function = getattr(bounds, name)
+    known = usual(function) | ({"alpha": 1.0} if name == "alma_printed" else {})
+    if "margin" in known and not name.startswith("best_"):
+        assert [function(**known | {"margin": margin}) for margin in (0.0, -0.5)] == [math.inf, math.inf]
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.annotation in ("float", "int") and parameter.name not in ("rate", "known"):
+            for wrong, kind in [(math.nan, ValueError), ("wide", TypeError), (None, TypeError)]:
+                with pytest.raises(kind, match=f"{parameter.name} must be a number, got"):
+                    function(**known | {parameter.name: wrong})
 
 
 def test_too_large_steps_have_no_bound() -> None:
@@ -292,7 +295,6 @@ def test_too_large_steps_have_no_bound() -> None:
         (lambda: bounds.multiplicative([1.0], 1.1, 1.1), "margin must be <= 1"),
         (lambda: bounds.multiplicative([1.0], 0.1, 1.1, noise=-1), "noise must be >= 0"),
         (lambda: bounds.multiplicative([1.0, 0.0], 0.1, 1.1, start=0.0), "start must be > 0"),
-        (lambda: bounds.perceptron(1, 1, math.nan), "margin must be a number"),
         (lambda: bounds.p_norm(1.5, 1, 1, 0.1), "p must be >= 2"),
         (lambda: bounds.alma(2, 0.1, alpha=1.5), "alpha must be in"),
         (lambda: bounds.winnow1_disjunction(1, 10, 2.0, 0.1), "threshold must be >= 1/alpha"),
@@ -303,18 +305,18 @@ def test_too_large_steps_have_no_bound() -> None:
         (lambda: bounds.best_alpha(1.0, 0.1, thickness=0.2), "margin must be > thickness"),
         (lambda: bounds.exponentiated_gradient(1, 1, 1, 2.0), "c must lie between"),
         (lambda: bounds.arow([1.0, 0.0], [[1.0]], 0, 0), "correlation must be 2 x 2"),
+        (lambda: bounds.fixed_share(3, 10, 10, 0.1), "switches must be <= trials - 1"),
+        (lambda: bounds.fixed_share(1, 10, 1, 0.1), "0 of one member"),
+        (lambda: bounds.fixed_share(3, 10, 1, 1.5), "share must lie from 0 to 1"),
+        (lambda: bounds.fixed_share(3, 10, 1, 0.5, rate=0.0), "rate must be > 0"),
+        (lambda: bounds.fixed_share(0, 10, 1, 0.5), "members must be >= 1"),
+        (lambda: bounds.best_share_rate(5, 5), "switches must be <= trials - 1"),
+        (lambda: bounds.selective_perceptron(1, 1, 0.1, 0.0), "b must be > 0"),
     ],
 )
 def test_bad_input_is_named(call: Callable[[], float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         call()
-
-
-def test_what_is_no_number_is_named() -> None:
-    with pytest.raises(TypeError, match="radius must be a number, got 'wide'"):
-        bounds.perceptron("wide", 1, 1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="noise must be a number, got None"):
-        bounds.perceptron(1, 1, 1, noise=None)  # type: ignore[arg-type]
 
 
 # -- no rule breaks its bound ----------------------------------------------------------------------------

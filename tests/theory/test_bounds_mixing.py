@@ -162,20 +162,3 @@ def test_selective_sampling_numbers() -> None:
     b = bounds.best_selective_b(1.5, 2.0, 0.3, 4.0)
     least = bounds.selective_perceptron(1.5, 2.0, 0.3, b, 4.0)
     assert all(least <= bounds.selective_perceptron(1.5, 2.0, 0.3, c, 4.0) + 1e-9 for c in np.geomspace(0.01, 100, 99))
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: bounds.fixed_share(3, 10, 10, 0.1), "switches must be <= trials - 1"),
-        (lambda: bounds.fixed_share(1, 10, 1, 0.1), "0 of one member"),
-        (lambda: bounds.fixed_share(3, 10, 1, 1.5), "share must lie from 0 to 1"),
-        (lambda: bounds.fixed_share(3, 10, 1, 0.5, rate=0.0), "rate must be > 0"),
-        (lambda: bounds.fixed_share(0, 10, 1, 0.5), "members must be >= 1"),
-        (lambda: bounds.best_share_rate(5, 5), "switches must be <= trials - 1"),
-        (lambda: bounds.selective_perceptron(1, 1, 0.1, 0.0), "b must be > 0"),
-    ],
-)
-def test_bad_input_is_named(call: Callable[[], float], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        call()

@@ -25,20 +25,6 @@ def eg(X, y, eta):
     return np.array(predictions), w
 
 
-def egpm(X, y, eta, total):
-    """EG+-, line by line: predictions and final w+ - w-."""
-    n = X.shape[1]
-    plus, minus = np.full(n, total / (2 * n)), np.full(n, total / (2 * n))
-    predictions = []
-    for x, value in zip(X, y, strict=True):
-        yhat = (plus - minus) @ x
-        predictions.append(yhat)
-        r = np.exp(-2 * eta * total * (yhat - value) * x)
-        z = np.sum(plus * r + minus / r)
-        plus, minus = total * plus * r / z, total * minus / (r * z)
-    return np.array(predictions), plus - minus
-
-
 @st.composite
 def data(draw, low, high):
     """Rows within [low, high], values of any small size, not necessarily linear in the rows."""
@@ -82,25 +68,13 @@ def test_eg_equals_its_formula(problem, eta):
 
 @settings(max_examples=40, deadline=None)
 @given(data(-1.0, 1.0), st.sampled_from([0.01, 0.1, 0.4]), st.sampled_from([0.5, 1.0, 3.0]))
-def test_egpm_equals_its_formula(problem, eta, total):
+def test_egpm_is_eg_on_both_signs(problem, eta, total):
     X, y, _ = problem
-    regressor = EGPM(eta, total)
-    expected, weights = egpm(X, y, eta, total)
-    np.testing.assert_allclose(regressor.run(X, y), expected, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(regressor.weights, weights, rtol=1e-9, atol=1e-10)
+    regressor, n = EGPM(eta, total), X.shape[1]
+    both, w = eg(np.hstack([total * X, -total * X]), y, eta)
+    np.testing.assert_allclose(regressor.run(X, y), both, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(regressor.weights, total * (w[:n] - w[n:]), rtol=1e-9, atol=1e-10)
     assert np.abs(regressor.weights).sum() <= total * (1 + 1e-12)
-
-
-def test_egpm_is_eg_on_both_signs():
-    rng = np.random.default_rng(1)
-    X, total = rng.uniform(-1, 1, (60, 5)), 1.5
-    y = X @ rng.uniform(-0.3, 0.3, 5) + 0.1 * rng.standard_normal(60)
-    signed = EG(eta=0.2, range=2 * total)
-    both = signed.run(np.hstack([total * X, -total * X]), y)
-    regressor = EGPM(eta=0.2, total=total)
-    np.testing.assert_allclose(regressor.run(X, y), both, rtol=1e-10, atol=1e-12)
-    w = signed.weights
-    np.testing.assert_allclose(regressor.weights, total * (w[:5] - w[5:]), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("regressor", [EG, EGPM])

@@ -11,9 +11,9 @@ from scipy import sparse
 
 import reference
 from compare import CASES, Case
-from linmax import features, rules
+from linmax import rules
 from linmax.jit.compiling import JIT
-from linmax.theory import LinearThreshold, conversion
+from linmax.theory import LinearThreshold
 
 TRIALS = 60 if JIT else 15
 lifted = pytest.mark.parametrize("case", CASES, ids=str)
@@ -254,29 +254,6 @@ def test_prediction_of_one_instance_and_before_the_first_trial(text: str) -> Non
     assert [learner.score(row) for row in rows] == scores.tolist()
     by_name = LinearThreshold(text, labels=("no", "yes"))
     assert by_name.predict({"a": 1.0}) == by_name.predict([{"a": 1.0}])[0]
-
-
-def test_conversion_of_a_two_class_learner() -> None:
-    """A disjunction learned with a guarantee: the PAC conversion of Winnow2."""
-    rng = np.random.default_rng(4)
-    x = (rng.random((4000, 30)) < 0.3).astype(float)
-    labels = x[:, :2].any(axis=1).astype(int)
-    learner = LinearThreshold("winnow(2, threshold=30)", labels=(0, 1))
-    found = conversion.first_survivor(learner, zip(x, labels, strict=True), error=0.05, mistakes=36)
-    fresh = (rng.random((4000, 30)) < 0.3).astype(float)
-    assert np.mean(found.hypothesis.predict(fresh) != fresh[:, :2].any(axis=1)) <= 0.05
-
-
-@pytest.mark.small
-def test_disjunction_with_negated_literals() -> None:
-    """x_0 or not x_2 over the 2n literals: at most n + 1 mistakes."""
-    rng = np.random.default_rng(1)
-    x = (rng.random((60, 5)) < 0.5).astype(float)
-    labels = ((x[:, 0] > 0) | (x[:, 2] == 0)).astype(int)
-    learner = LinearThreshold(rules.elimination(), labels=(0, 1))
-    learner.run(features.negated_literals(x), labels)
-    assert learner.mistakes <= 6
-    assert learner.inconsistent == 0
 
 
 BAD: list[tuple[Any, type[Exception], str]] = [
