@@ -76,7 +76,7 @@ def test_files_at_any_address(folder):
         cluster.fit("perceptron", "memory://data/*.parquet", checkpoint=kept, resume=True, passes=2)
     with pytest.raises(cluster.ShardError, match=r"none\.csv"):
         learned(["memory://data/one.csv.gz", "memory://data/none.csv"])
-    with pytest.raises(ValueError, match="needs the package fsspec"):
+    with pytest.raises(ValueError, match="requires the package fsspec"):
         learned("nothing://data/one.csv")
 
 

@@ -95,7 +95,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Serve, or manage keys."""
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
-        raise ValueError(f"linmax serve needs {', '.join(missing)}; install them with pip install 'linmax[serve]'")
+        from linmax.util.installation import install_command
+
+        raise ValueError(f"linmax serve requires {', '.join(missing)}; run {install_command('serve')}")
     os.umask(0o077)  # what is made in a data folder or a backup is its owner's alone
     if arguments.action == "warm":
         _warm(arguments)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from linmax.cluster.shards import ShardSource, TableFile, reason_of
+from linmax.util.installation import install_command
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DaskWorkers", "ThisProcess", "connect", "workers_of"]
 
-NEEDS_DISTRIBUTED = "a cluster needs the package distributed; try pip install 'linmax[cluster]'"
 # Dask's profiler and timers run fifty times a second or more in every process: a sixth of a core with two workers.
 QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
 RETRIES = 3  # of a task that failed for a reason that may be temporary
@@ -64,7 +64,7 @@ def connect(address: str) -> Iterator[Client]:
         import dask
         from distributed import Client, LocalCluster
     except ImportError:
-        raise ValueError(NEEDS_DISTRIBUTED) from None
+        raise ValueError(f"a cluster requires the package distributed; run {install_command('cluster')}") from None
     if kind != "local":
         try:
             client = Client(address, timeout=10)

@@ -24,6 +24,7 @@ from linmax.io.schema import is_number
 from linmax.io.typed_tables import TableFormat, is_table
 from linmax.models.shard import labels_of_rows
 from linmax.util.aliases import Label, Source
+from linmax.util.installation import install_command
 
 if TYPE_CHECKING:
     import pyarrow
@@ -154,8 +155,8 @@ def _file_system(path: str) -> tuple[AbstractFileSystem, str]:
         found: tuple[AbstractFileSystem, str] = url_to_fs(path)
     except (ImportError, ValueError) as error:
         raise ValueError(
-            f"{path} needs the package fsspec and the one for its file system; try "
-            f"pip install 'linmax[cluster]': {error}"
+            f"{path} requires the package fsspec and the one for its file system ({error}); run "
+            f"{install_command('cluster')}"
         ) from None
     return found
 

@@ -20,7 +20,6 @@ from linmax.engine.coverage import COVERAGES, LEVEL_STEPS
 from linmax.models.asking import VoterPanels
 from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, NORMAL, PLURALITY, Comparison, Tally
 from linmax.models.calibration import Reliability
-from linmax.theory.bounds import adaptive_coverage
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
@@ -920,6 +919,8 @@ class Report(_Shown):
                 )
                 parts.append(Line(text))
         if COVERAGE in self.coverage:
+            from linmax.theory.bounds import adaptive_coverage  # SciPy's optimizers take long to import
+
             off = min(adaptive_coverage(self.online.trials, LEVEL_STEP, 1.0 - COVERAGE), COVERAGE)
             text = (
                 f"Sets for a coverage of {_percent(COVERAGE)} held the label in {_percent(self.coverage[COVERAGE])} "

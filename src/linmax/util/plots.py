@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linmax.util.files import replacing
+from linmax.util.installation import install_command
 from linmax.util.outputs import check_output
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def figure_class() -> type[Figure]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError('plots need matplotlib: pip install "linmax[plot]"') from error
+        raise ImportError(f"plots require matplotlib; run {install_command('plot')}") from error
     return Figure
 
 
