@@ -311,7 +311,7 @@ def _predict(path: str, fusion: VoteFusion, table: VoteTable, rows: np.ndarray) 
             part = RowPart([table.lines[row] for row in rows], [], tags, table.rows(rows))
             answers = FusionFile(model=fusion).predict(part, OutputOptions("probabilities"))
             writer.write(answers)
-            writer.end(answers)
+            writer.end()
     return f"{counted(len(rows), 'prediction')} saved as {path}"
 
 

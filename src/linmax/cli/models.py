@@ -19,9 +19,7 @@ import numpy as np
 from linmax.cli.options import listed, reading_options
 from linmax.cli.output import counted, no_labels, nothing_read
 from linmax.cli.predictions import Answers, OutputOptions, PredictionCounts
-from linmax.cli.votes import votes_for
 from linmax.io.read_options import Refusals
-from linmax.models.vote_table import VOTES_SHOWN, side_names
 from linmax.util import files
 
 if TYPE_CHECKING:
@@ -76,10 +74,6 @@ class ModelFile:
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers | None:
         """Return the answers for some rows; None if they are refused."""
         raise NotImplementedError
-
-    def nothing(self, wanted: OutputOptions) -> Answers:  # noqa: ARG002
-        """Return the answers for no rows, which name the columns of the output."""
-        return Answers([], None, [], None, [])
 
     def remarks(self) -> list[str]:
         """Return remarks on the data that were read."""
@@ -170,11 +164,6 @@ class StreamFile(ModelFile):
             counts.lines += len(part.lines)
         counts.labelled, counts.mistakes = metrics.rows, metrics.mistakes
         return metrics
-
-    def nothing(self, wanted: OutputOptions) -> Answers:
-        """Return no rows of all classes."""
-        classes = self.model.classes
-        return Answers([], None, [], None if wanted.what == "labels" else np.zeros((0, len(classes))), classes)
 
     def remarks(self) -> list[str]:
         """Return remarks of the reader, and on names and labels that the model has not learned."""
@@ -300,6 +289,8 @@ class FusionFile(ModelFile):
 
     def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
         """Read all tables as one; columns that are not voters are left out."""
+        from linmax.cli.votes import votes_for
+
         with _caught(self.found):
             table = votes_for(self.model, arguments, paths)
         self.refusals.join(table.refusals)
@@ -332,16 +323,12 @@ class FusionFile(ModelFile):
         else:
             self._remark_new(predicted, names)
         assert not isinstance(table, list)
-        self._last = Answers(part.lines, part.tags, predicted, table, names, sets)
-        return self._last
-
-    def nothing(self, wanted: OutputOptions) -> Answers:  # noqa: ARG002
-        """Return the last answers, which have the columns."""
-        return self._last
+        return Answers(part.lines, part.tags, predicted, table, names, sets)
 
     def describe(self, arguments: argparse.Namespace) -> dict[str, Any]:  # noqa: ARG002
         """Return counts, members, calibration and the report."""
         from linmax.models.fusion import VoteFusion
+        from linmax.models.vote_table import side_names
 
         fusion = VoteFusion.load(self.path)
         model = fusion._current_model
@@ -354,6 +341,8 @@ class FusionFile(ModelFile):
 
     def _remark_new(self, predicted: Sequence[str], known: Sequence[str]) -> None:
         """Remark on answers that were never seen in learning."""
+        from linmax.models.vote_table import VOTES_SHOWN
+
         counts = Counter(predicted)
         for name in ["", *known]:
             counts.pop(name, None)

@@ -128,7 +128,7 @@ def _predict(arguments: argparse.Namespace, wanted: OutputOptions, form: str) ->
                         target.flush()
             if not counts.lines:
                 raise ValueError(nothing_read(arguments.data, model.refusals))
-            writer.end(model.nothing(wanted))
+            writer.end()
     finally:
         show_refusals(screen, model.refusals)
         say(screen, *model.remarks())

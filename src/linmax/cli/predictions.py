@@ -79,10 +79,8 @@ class PredictionWriter:
         self.write_rows(answers)
         self.begun = True
 
-    def end(self, nothing: Answers) -> None:
-        """Write what comes last; the answers for no rows name the columns if there were no others."""
-        if not self.begun:
-            self.write(nothing)
+    def end(self) -> None:
+        """Write what comes last."""
         if self.parquet is not None:
             self.parquet.close()
 

@@ -24,7 +24,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from linmax.theory.declaration import (
     MISTAKES_RETURNED,
@@ -707,6 +706,8 @@ def _best_rate(learned: float, margin: float, noise: float, thickness: float, la
     low = 1e-7 / max(1.0, largest)  # below the least alpha
     if top <= low or slope(low) >= 0.0:
         return low
+    from scipy.optimize import brentq  # reports import this module, and need no optimizer
+
     return top if slope(top) <= 0.0 else float(brentq(slope, low, top, xtol=1e-16, rtol=1e-13))
 
 
