@@ -70,10 +70,12 @@ def _apply(
             raise Interrupted
         # Long stretches without a new name or class are learned together; rows with something new one by one.
         taught = [event for event in chunk if event.kind not in (PREDICT, FORGET)]
-        if not any(event.seq in faults for event in taught) and _learn_rows(model, taught, written, note):
+        is_clean = not faults or not any(event.seq in faults for event in taught)
+        if is_clean and _learn_rows(model, taught, written, note):
             size = min(2 * size, LARGE_STATE_ROWS, max(MOST_ROWS, model.nbytes // STATE_BYTES))
-            model.pending += sum(PENDING.get(event.kind, 0) for event in chunk)
+            model.pending += sum(PENDING.get(event.kind, 0) for event in chunk if event.kind != LEARN)
             model.applied, model.crc = chunk[-1].seq, chunk[-1].crc
+            trials += len(taught)
         else:
             size = FEWEST_ROWS
             for event in chunk:
@@ -82,7 +84,7 @@ def _apply(
                 except Exception as error:
                     message = f"event {event.seq} cannot be replayed: {type(error).__name__}: {error}"
                     raise Damaged(event.seq, message) from error
-        trials += sum(event.label is not None for event in taught)
+            trials += sum(event.label is not None for event in taught)
     return trials
 
 

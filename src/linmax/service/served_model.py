@@ -468,13 +468,12 @@ class Account:
 
     def add_many(self, wrong: np.ndarray) -> None:
         """Count labelled trials without votes, by whether each served label was wrong."""
-        first = self.trials
+        first, last = self.trials, self.trials + len(wrong)
         mistakes = self.mistakes + np.cumsum(wrong)
-        for trials in range(first + 1, first + len(wrong) + 1):
-            if trials % self.curve.stride == 0:
-                self.trials, self.mistakes = trials, int(mistakes[trials - first - 1])
-                self.curve.add(self.point)
-        self.trials, self.mistakes = first + len(wrong), int(mistakes[-1])
+        while (trials := self.trials + self.curve.stride - self.trials % self.curve.stride) <= last:
+            self.trials, self.mistakes = trials, int(mistakes[trials - first - 1])
+            self.curve.add(self.point)
+        self.trials, self.mistakes = last, int(mistakes[-1])
 
     def _count_votes(self, votes: dict[str, Label], label: Label | None, wrong: bool) -> None:
         if not self.votes:
