@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from linmax.service.schemas import BodyReader, LearnBatch, LearnBody, Refusal
+from linmax.service.schemas import Batch, BodyReader, LearnBody, Refusal
 
 CASES = [
     (LearnBody, '{"attributes": {"n": 1, "colour": "red"}, "label": "x"}', "attributes['colour']",
@@ -14,7 +14,7 @@ CASES = [
     (LearnBody, '{"attributes": {"n": 1, "m": null}, "label": "x"}', "attributes['m']", "got `null`: null"),
     (LearnBody, '{"attributes": {"n": 1, "m": 1e999}, "label": "x"}', "attributes['m']", "out of range: Infinity"),
     (LearnBody, '{"scores": {"r": {"a": 1, "b": "q"}}, "label": "x"}', "scores['r']['b']", '"q"'),
-    (LearnBatch, '{"items": [{"attributes": {"a": 1}, "label": "q"}, {"attributes": {"a": true}, "label": "q"}]}',
+    (Batch[LearnBody], '{"items": [{"attributes": {"a": 1}, "label": "q"}, {"attributes": {"a": true}, "label": "q"}]}',
      "items[1].attributes['a']", "got `bool`: true"),
     (LearnBody, '{"attributes": {"": 1}, "label": "x"}', "attributes", "a name in it"),
     (LearnBody, '{"attributes": {"a": "q"}, "label": ', "attributes[...]", "got `str`"),  # not JSON behind it
@@ -26,7 +26,7 @@ CASES = [
 def test_a_value_of_another_type_is_named_and_shown(form, body, field, told):
     with pytest.raises(Refusal) as refused:
         BodyReader(form).read(body.encode())
-    assert refused.value.field == field
+    assert refused.value.problem.field == field
     assert told in str(refused.value)
     assert str(refused.value).startswith(f"{field}: ")
 

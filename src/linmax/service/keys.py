@@ -216,8 +216,11 @@ class Gate:
             self.reload()
         if self.open:
             return None
-        key = self._bearer(authorization)
-        if key is None:
+        scheme, _, text = authorization.partition(b" ")
+        digest = hashlib.sha256(text.strip()).hexdigest()
+        # The look-up compares hashes: its timing reveals nothing useful to the sender.
+        key = self._keys.get(digest) if scheme.lower() == b"bearer" else None
+        if key is None or not hmac.compare_digest(key.sha256, digest):
             raise Refusal(401, "a valid key is needed: Authorization: Bearer KEY")
         if scope not in key.scopes:
             raise Refusal(403, f"the key {key.name!r} does not allow {scope!r}")
@@ -230,17 +233,6 @@ class Gate:
         wait = self._buckets[key.sha256].take(trials)
         if wait > 0.0:
             raise Refusal(429, f"the key {key.name!r} allows {key.rate:g} trials per second", retry_after=wait)
-
-    def _bearer(self, authorization: bytes) -> Key | None:
-        scheme, _, text = authorization.partition(b" ")
-        if scheme.lower() != b"bearer":
-            return None
-        return self._known(hashlib.sha256(text.strip()).hexdigest())
-
-    def _known(self, digest: str) -> Key | None:
-        # The look-up compares hashes: its timing reveals nothing useful to the sender.
-        key = self._keys.get(digest)
-        return key if key is not None and hmac.compare_digest(key.sha256, digest) else None
 
 
 def _digest(text: str) -> str:

@@ -336,7 +336,7 @@ class EventLog:
         self._mark = Mark(self.path.with_name("acknowledged"))
         self._own = self._seen()
         for message in filter(None, (incident, rebuilt)):
-            self._note(message)
+            self.note_incident(message)
         self._compare_with_mark(found)
 
     def _connect(self, wait: float) -> None:
@@ -447,7 +447,7 @@ class EventLog:
             identity, seq = self._mark.read() or (self.identity, 0)
         except ValueError as error:
             identity, seq = self.identity, 0
-            self._note(f"{error}; if the log has lost its end, it cannot be known")
+            self.note_incident(f"{error}; if the log has lost its end, it cannot be known")
         if identity == self.identity and seq <= self.seq:
             self._mark.write(self.identity, self.seq)
             return
@@ -463,13 +463,7 @@ class EventLog:
             kept.write_bytes(wal)
             message += f"; the WAL as it was found is {kept.parent.name}/{kept.name}"
         self.seq = max(seq, self.seq)
-        self._note(message)
-
-    def _note(self, message: str) -> None:
-        self.begin()
-        self.note_seq()
         self.note_incident(message)
-        self.commit()
 
     def _seen(self) -> tuple[int, ...]:
         """Return what identifies the file, and changes when another program writes to it."""
@@ -649,9 +643,13 @@ class EventLog:
             self.commit()
 
     def note_incident(self, message: str) -> None:
-        """Remember something that an operator must know, until it is settled."""
-        logger.critical(message)
-        self.run("INSERT INTO incidents (at, message) VALUES (?,?)", (self.at, message))
+        """Remember something that an operator must know, until it is settled; once, however often it comes."""
+        if self.run("SELECT 1 FROM incidents WHERE message = ? AND settled IS NULL", (message,)).get is None:
+            logger.critical(message)
+            self.begin()
+            self.note_seq()
+            self.run("INSERT INTO incidents (at, message) VALUES (?,?)", (self.at, message))
+            self.commit()
 
     # -- reading --------------------------------------------------------------------------------------
 

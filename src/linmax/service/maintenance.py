@@ -59,18 +59,16 @@ class Maintenance:
                 await self._task
 
     async def _rounds(self) -> None:
-        while True:
-            await asyncio.sleep(ROUND_SECONDS)
-            for name, duty in self._duties().items():
-                await self._attempt(name, duty)
-
-    def _duties(self) -> dict[str, Callable[[], Awaitable[object]]]:
-        return {
+        duties: dict[str, Callable[[], Awaitable[object]]] = {
             "snapshots": self._save_due,
             "expiry": self._expire,
             "purge": self._purge,
             "retention": self._retain,
         }
+        while True:
+            await asyncio.sleep(ROUND_SECONDS)
+            for name, duty in duties.items():
+                await self._attempt(name, duty)
 
     async def _attempt(self, name: str, duty: Callable[[], Awaitable[object]]) -> None:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import UnionType
-from typing import TYPE_CHECKING, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
@@ -109,7 +109,7 @@ class Operation:
         self.body = None if body is type(None) else body
         self.reader = None if self.body is None else BodyReader(body)
         returned = hints["return"]
-        kinds = get_args(returned) if get_origin(returned) is UnionType else (returned,)
+        kinds = get_args(returned) if get_origin(returned) in (Union, UnionType) else (returned,)
         self.returns = next((kind for kind in kinds if kind not in (Response, type(None))), None)
         parameters = inspect.signature(handler).parameters.values()
         self.query = {p.name: (hints[p.name], p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}

@@ -39,6 +39,7 @@ MaxFeatures = Annotated[int, Meta(ge=1, le=1_000_000)]
 MaxNames = Annotated[int, Meta(ge=1, le=100_000_000)]
 Expire = Annotated[float, Meta(gt=0.0, le=1e9)]
 MOST_ITEMS = 1000
+Item = TypeVar("Item")
 Key = Literal["number", "text", "math", "json"]
 Kind = Literal["attributes", "votes", "scores", "mixed"]
 
@@ -157,22 +158,10 @@ class PanelBody(Struct, kw_only=True, forbid_unknown_fields=True):
     costs: Costs | None = None
 
 
-class PredictBatch(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Several instances."""
+class Batch(Struct, Generic[Item], kw_only=True, forbid_unknown_fields=True):
+    """Several items, which are worked on in this order."""
 
-    items: Annotated[list[PredictBody], Meta(min_length=1, max_length=MOST_ITEMS)]
-
-
-class LearnBatch(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Several instances with their labels, learned in this order."""
-
-    items: Annotated[list[LearnBody], Meta(min_length=1, max_length=MOST_ITEMS)]
-
-
-class LabelBatch(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Several labels."""
-
-    items: Annotated[list[LabelBody], Meta(min_length=1, max_length=MOST_ITEMS)]
+    items: Annotated[list[Item], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
 # -- answers ------------------------------------------------------------------------------------------------------
@@ -261,16 +250,10 @@ class LearnedItem(Struct, kw_only=True):
     mistake: bool | UnsetType | None = UNSET
 
 
-class PredictedBatch(Struct, kw_only=True):
+class Results(Struct, Generic[Item], kw_only=True):
     """One result for each item, in order."""
 
-    results: list[PredictedItem]
-
-
-class LearnedBatch(Struct, kw_only=True):
-    """One result for each item, in order."""
-
-    results: list[LearnedItem]
+    results: list[Item]
 
 
 class ImportRow(Struct, kw_only=True):

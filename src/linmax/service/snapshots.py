@@ -76,17 +76,13 @@ class Snapshots:
                     continue
                 model.restore(header, arrays)
             except DAMAGED as error:
-                words = f"snapshot {path.name} of model {model.name} is passed over: {_words(error)}; the log is"
-                self._say(log, f"{words} replayed, and where another linmax wrote it the figures may differ")
+                reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+                log.note_incident(
+                    f"snapshot {path.name} of model {model.name} is passed over: {reason}; the log is replayed, and "
+                    "where another linmax wrote it the figures may differ"
+                )
             else:
                 return
-
-    def _say(self, log: EventLog, message: str) -> None:
-        """Note an incident, unless it is noted already and not settled."""
-        if log.run("SELECT 1 FROM incidents WHERE message = ? AND settled IS NULL", (message,)).get is None:
-            log.begin()
-            log.note_incident(message)
-            log.commit()
 
     def sweep(self, log: EventLog) -> None:
         """Set aside the snapshots of models that the log does not have, such as those made after a backup."""
@@ -99,12 +95,10 @@ class Snapshots:
         self.aside.mkdir(mode=0o700, exist_ok=True)
         target = self.aside / path.name
         path.replace(target)
-        log.begin()
         log.note_incident(
             f"snapshot {path.name} is not part of this log's history; it was set aside as {target.parent.name}/"
             f"{target.name}, and the model follows from the log"
         )
-        log.commit()
 
     def remove(self, number: int) -> None:
         """Delete all snapshots of a model."""
@@ -115,10 +109,6 @@ class Snapshots:
 def _states(folder: Path, number: int) -> list[tuple[int, Path]]:
     matches = ((SNAPSHOT_NAME.fullmatch(path.name), path) for path in folder.iterdir())
     return sorted(((int(m[2]), path) for m, path in matches if m and int(m[1]) == number), reverse=True)
-
-
-def _words(error: Exception) -> str:
-    return f"no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def belongs(header: Mapping[str, object], seq: int, log: EventLog, number: int) -> bool:

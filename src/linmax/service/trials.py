@@ -17,7 +17,7 @@ from linmax.service.bodies import Instance, Label, instance_of, truth_of
 from linmax.service.log import ASKS, FORGET, LABEL, LEARN, PREDICT, WANTS, Body, Event, EventLog
 from linmax.service.operations import Call, json_response, refusal_response
 from linmax.service.pipeline import Entry
-from linmax.service.schemas import Refusal
+from linmax.service.schemas import Batch, Refusal, Results
 from linmax.service.served_model import EMPTY_INSTANCE, UNFIT, ServedModel
 
 if TYPE_CHECKING:
@@ -322,19 +322,19 @@ async def wants_label(call: Call[schemas.WantsBody]) -> schemas.Wanted:
     return cast(schemas.Wanted, await _one(call, call.service.trials.wants_label))
 
 
-async def predict_batch(call: Call[schemas.PredictBatch]) -> Response | schemas.PredictedBatch:
+async def predict_batch(call: Call[Batch[schemas.PredictBody]]) -> Response | Results[schemas.PredictedItem]:
     """Predict several instances; those with an id are stored, which requires a key that allows learning."""
     if any(item.id is not None or item.store for item in call.body.items):
         call.require_learn("a prediction with an id is stored")
     return await _several(call, call.service.trials.predict)
 
 
-async def learn_batch(call: Call[schemas.LearnBatch]) -> Response | schemas.LearnedBatch:
+async def learn_batch(call: Call[Batch[schemas.LearnBody]]) -> Response | Results[schemas.LearnedItem]:
     """Learn several instances in this order."""
     return await _several(call, call.service.trials.learn)
 
 
-async def label_batch(call: Call[schemas.LabelBatch]) -> Response | schemas.LearnedBatch:
+async def label_batch(call: Call[Batch[schemas.LabelBody]]) -> Response | Results[schemas.LearnedItem]:
     """Learn the labels of several earlier predictions."""
     return await _several(call, call.service.trials.label)
 
