@@ -45,6 +45,7 @@ from linmax.cli.options import (
     refused_share,
 )
 from linmax.cli.output import counted, refuse_too_many, say, show_refusals, shown_name, shown_names, wide_console
+from linmax.util.aliases import Label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
     from linmax.models.asking import Simulation
     from linmax.models.fusion import VoteFusion
+    from linmax.models.report import Report
     from linmax.models.vote_table import VoteTable
 
 __all__ = ["OPTIONS", "run"]
@@ -183,7 +185,7 @@ def _fuse_on_cluster(arguments: argparse.Namespace) -> None:
                 del reading["classes"]
         result = fit(fusion, shards, client=client, mix=arguments.mix, reading=reading, watch=watch, **saved)
     counts, model = result.passes[0], result.model
-    strange = Counter[Any]()
+    strange = Counter[Label]()
     for vote, count in (pair for one in counts.shards for pair in one.strange):
         strange[vote] += count
     remember(model, (vote for vote, _ in strange.most_common(MOST_REMEMBERED)))
@@ -204,7 +206,7 @@ def _fuse_on_cluster(arguments: argparse.Namespace) -> None:
 
 
 def _figures(
-    arguments: argparse.Namespace, classes: list[Any], report: Any, seconds: float, unlabelled: int
+    arguments: argparse.Namespace, classes: list[Label], report: Report, seconds: float, unlabelled: int
 ) -> dict[str, Any]:
     paths: list[str] = arguments.votes
     figures = {"version": __version__, "data": paths[0] if len(paths) == 1 else paths, "classes": classes}
@@ -246,7 +248,7 @@ def _new(arguments: argparse.Namespace, table: VoteTable | None = None) -> VoteF
     from linmax.models.fusion import VoteFusion  # only after the input is checked: it loads the compiler
 
     by = list(dict.fromkeys(cells_listed(arguments.by))) or None
-    classes = cells_listed(arguments.classes) or None
+    classes: Sequence[Label] | None = cells_listed(arguments.classes) or None
     if table is not None:
         classes = table.classes if classes or table.scores is not None else None
     answers = arguments.answers if table is None else "open" if table.open else "closed"
@@ -277,7 +279,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def _save(
-    arguments: argparse.Namespace, fusion: VoteFusion, report: Any, test: tuple[Any, Any] = (None, None)
+    arguments: argparse.Namespace, fusion: VoteFusion, report: Report, test: tuple[Any, Any] = (None, None)
 ) -> list[str]:
     """Write the model, the page and the plots that are wanted; return messages about them."""
     saved = []
@@ -315,7 +317,7 @@ def _predict(path: str, fusion: VoteFusion, table: VoteTable, rows: np.ndarray) 
     return f"{counted(len(rows), 'prediction')} saved as {path}"
 
 
-def _write_doubts(path: str, report: Any) -> str:
+def _write_doubts(path: str, report: Report) -> str:
     """Write the rows whose labels look wrong; return a message about it."""
     import csv
     import io
@@ -350,7 +352,7 @@ def _headline(arguments: argparse.Namespace, table: VoteTable) -> str:
     )
 
 
-def _divided(arguments: argparse.Namespace, labels: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _divided(arguments: argparse.Namespace, labels: Sequence[Label]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the rows to learn, in their order, those held out, the last with a label, and those without one."""
     import numpy as np
 

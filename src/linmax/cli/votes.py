@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from linmax.io.answers import Long
 from linmax.io.reader import ReadTable
 from linmax.models.fusion import VoteFusion, in_order
 from linmax.models.vote_table import VoteTable, files_in, joined, remarks_on_strange, side_names, some, vote_columns
+from linmax.util.aliases import Label
 
 __all__ = ["MOST_REMEMBERED", "votes_for", "votes_to_learn"]
 
@@ -122,12 +122,12 @@ def votes_for(fusion: VoteFusion, arguments: argparse.Namespace, paths: Sequence
     return table
 
 
-def _same_labels(labels: list[Any]) -> list[str]:
+def _same_labels(labels: list[Label]) -> list[str]:
     """Replace labels in another spelling than before, such as 1 where "1" was; return a remark on it."""
     if len({type(label) for label in labels} - {type(None)}) < 2:  # as in tables of one format
         return []
-    meant: dict[str | None, Any] = {}
-    found: dict[Any, Any] = {}
+    meant: dict[str | None, Label] = {}
+    found: dict[Label, Label] = {}
     for row, label in enumerate(labels):
         if label is not None:
             labels[row] = meant.setdefault(written(label), label)
@@ -181,7 +181,7 @@ def _keep_known(fusion: VoteFusion, table: VoteTable) -> None:
     table.voters = kept
 
 
-def _in_type(classes: Sequence[str], labels: Sequence[Any]) -> list[Any]:
+def _in_type(classes: Sequence[str], labels: Sequence[Label]) -> list[Label]:
     """Return classes named by text, of the type of the labels."""
     known = {str(label): label for label in labels if label is not None}
     return [known.get(name, name) for name in classes]
@@ -239,7 +239,7 @@ def _find_classes(
         table.silent = {vote for vote, _ in strange.most_common(MOST_REMEMBERED)}
 
 
-def _is_stranger(votes: Sequence[Any], known: Collection[Any]) -> bool:
+def _is_stranger(votes: Sequence[Label], known: Collection[Label]) -> bool:
     """Return whether a column never names a class, or has another value in every row, most of them no class."""
     distinct = set(votes) - {None, ...}
     if distinct and distinct.isdisjoint(known):

@@ -26,6 +26,7 @@ from linmax.jit.struct import Struct
 from linmax.util.parts import taken
 
 __all__ = [
+    "Arrays",
     "Axes",
     "Description",
     "Field",
@@ -221,16 +222,24 @@ def merged(
     return found
 
 
-def struct_of(fields: Mapping[str, Field]) -> type[Struct]:
+class Arrays(Struct):
+    """All arrays of a state, by name, as kernels take them."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> np.ndarray: ...
+
+
+def struct_of(fields: Mapping[str, Field]) -> type[Arrays]:
     """Return the struct by which kernels take arrays with these declarations; ``numba_type`` is its type."""
     return _struct_of(tuple((name, np.dtype(field.dtype).name, len(field.axes)) for name, field in fields.items()))
 
 
 @cache
-def _struct_of(arrays: tuple[tuple[str, str, int], ...]) -> type[Struct]:
+def _struct_of(arrays: tuple[tuple[str, str, int], ...]) -> type[Arrays]:
     kinds = {name: types.Array(from_dtype(np.dtype(dtype)), axes, "C") for name, dtype, axes in arrays}
     members = kinds | {"__annotations__": dict.fromkeys(kinds, np.ndarray)}
-    return type("Arrays", (Struct,), members)
+    return type("Arrays", (Arrays,), members)
 
 
 class _Array:
@@ -251,7 +260,7 @@ class LearnerState:
     """
 
     fields: ClassVar[Mapping[str, Field]] = {}
-    struct: Any
+    struct: Arrays
 
     if TYPE_CHECKING:
 
@@ -283,7 +292,7 @@ class LearnerState:
         setattr(self.struct, name, self.fields[name].filled({}))
         return vars(self).pop(name)
 
-    def reader(self, **arrays: np.ndarray) -> Any:
+    def reader(self, **arrays: np.ndarray) -> Arrays:
         """Return a struct for predictions: with these arrays and, so that threads do not meet, its own workspace."""
         found = {name: getattr(self, name) for name in self.fields}
         own = {name: a if self.fields[name].saved else np.zeros_like(a) for name, a in found.items()}

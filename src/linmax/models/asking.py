@@ -35,6 +35,8 @@ from linmax.jit.compiling import kernel
 from linmax.models.baselines import fit_logit, ratings_of
 from linmax.models.kept_trials import KeptTrials
 from linmax.models.model import Model
+from linmax.techniques.technique import LearnerLike
+from linmax.util.aliases import Costs, Label, Name, Votes
 from linmax.util.checks import finite
 from linmax.util.draws import drawn
 from linmax.util.parts import by_part
@@ -105,26 +107,27 @@ Answering = tuple[np.ndarray, Model, Trials]  # trials, the model that answers t
 # -- checked arguments --------------------------------------------------------------------------------------------
 
 
-def read_costs(costs: Any, voters: Sequence[Any]) -> np.ndarray:
+def read_costs(costs: Costs, voters: Sequence[Name]) -> np.ndarray:
     """Return what asking each voter costs, 1 by default; checked."""
     if costs is None:
         return np.ones(len(voters))
     if not isinstance(costs, Mapping):
         raise TypeError(f"costs must be a dict from voter to number, got {costs!r}")
-    missing = [name for name in voters if name not in costs]
+    given: dict[Name, float] = dict(costs.items())
+    missing = [name for name in voters if name not in given]
     if missing:
         raise ValueError(f"costs must have a number for every voter; {missing[0]!r} has none")
-    unknown = [name for name in costs if name not in voters]
+    unknown = [name for name in given if name not in voters]
     if unknown:
         raise ValueError(f"costs: {unknown[0]!r} is not a known voter; the voters are {', '.join(map(str, voters))}")
-    prices = np.array([finite(f"costs of {name!r}", costs[name]) for name in voters])
+    prices = np.array([finite(f"costs of {name!r}", given[name]) for name in voters])
     if (prices < 0.0).any():
         at = int(np.argmax(prices < 0.0))
         raise ValueError(f"costs of {voters[at]!r} must be >= 0, got {prices[at]:g}")
     return prices
 
 
-def read_share(name: str, value: Any) -> float:
+def read_share(name: str, value: object) -> float:
     """Return a number from 0 to 1, checked."""
     number = finite(name, value)
     if not 0.0 <= number <= 1.0:
@@ -133,7 +136,7 @@ def read_share(name: str, value: Any) -> float:
     return number
 
 
-def asked_among(votes: Any, voters: Sequence[Any], others: Collection[Any] = ()) -> np.ndarray:
+def asked_among(votes: Votes, voters: Sequence[Name], others: Collection[Name] = ()) -> np.ndarray:
     """Return which voters these votes are of, checked; ``others`` may stand among them."""
     if not isinstance(votes, Mapping):
         raise TypeError(f"votes must be a dict from voter to vote, got {votes!r}")
@@ -155,7 +158,7 @@ class Choice(NamedTuple):
     costs: tuple[float, ...] | None  # of the voters known at the question; 1 each if None
 
     @classmethod
-    def read(cls, tolerance: float, costs: Mapping[Any, Any] | None, voters: Sequence[Any]) -> Choice:
+    def read(cls, tolerance: float, costs: Costs, voters: Sequence[Name]) -> Choice:
         """Return the choice, checked."""
         prices = tuple(read_costs(costs, voters).tolist())
         return cls(tolerance, None if costs is None else prices)
@@ -324,8 +327,8 @@ class PanelFit(NamedTuple):
 class Fitter:
     """Fits models like the one of all voters to the votes of some; independent of what that model learns later."""
 
-    learner: Any
-    classes: tuple[Any, ...]
+    learner: LearnerLike
+    classes: tuple[Label, ...]
     settings: Settings
     thresholds: bool
 
@@ -439,7 +442,7 @@ class PanelLine:
     ``expected`` estimates the same on other trials, by which `VoterPanels.enough` chooses.
     """
 
-    voters: tuple[Any, ...]
+    voters: tuple[Name, ...]
     cost: float
     accuracy: float
     behind: float
@@ -454,7 +457,7 @@ class VoterPanels:
     lines: tuple[PanelLine, ...]
     trials: int
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[PanelLine]:
         return iter(self.lines)
 
     def __len__(self) -> int:
@@ -484,7 +487,7 @@ class VoterPanels:
         return "\n".join([f"  m  accuracy  {'cost':>10}  adds ({self.trials} trials)", *rows])
 
 
-def panel_of(fit: Fitter, rows: Rows, costs: np.ndarray, names: Sequence[Any]) -> VoterPanels:
+def panel_of(fit: Fitter, rows: Rows, costs: np.ndarray, names: Sequence[Name]) -> VoterPanels:
     """Compare panels of the first m voters, each fitted alone.
 
     The first part of the trials orders the voters. Every second one of the others estimates what each panel gives up:
@@ -648,16 +651,18 @@ class Few:
     kind: str  # of the stopping rule
     levels: np.ndarray  # of its statistic, after each size
     models: list[Model]  # one for each size; all voters that joined are in each
-    choice: list[Any]  # what the members were chosen by: tolerance and costs
+    choice: tuple[float, list[float]]  # what the members were chosen by: tolerance and costs
     trials: int  # that the model of all had learned from
     joined: list[int] = field(default_factory=list)  # further voters that were recently more accurate at some time
     risen: list[int] = field(default_factory=list)  # those of them that are so now: they are asked first
 
     @classmethod
-    def fitted(cls, members: list[int], costs: np.ndarray, choice: list[Any], whole: Model, rows: Rows) -> Few:
+    def fitted(
+        cls, members: list[int], costs: np.ndarray, choice: tuple[float, list[float]], whole: Model, rows: Rows
+    ) -> Few:
         """Fit models like the one of all voters to these trials, each to the votes of the first voters alone."""
         votes, labels = rows
-        tolerance, fit = float(choice[0]), Fitter.like(whole)
+        tolerance, fit = choice[0], Fitter.like(whole)
         of_all = fit(votes, labels)
         late = slice(len(of_all.shares) // WARM_UP, None)
         sizes, fits, lost = sizes_tried(len(members)), [], []
@@ -757,14 +762,15 @@ class Few:
             header, own = model.state()
             headers.append(header)
             arrays |= {f"{step}.{name}": array for name, array in own.items()}
-        return {**description, "models": headers}, arrays
+        return {**description, "models": headers, "choice": list(self.choice)}, arrays
 
     @classmethod
     def restored(cls, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Few:
         """Restore from `state`."""
         blocks = by_part(arrays)
         models = [Model.from_state(header, blocks[str(step)]) for step, header in enumerate(description["models"])]
-        return cls(**deepcopy({**description, "models": []}) | {"models": models, "levels": arrays["levels"].copy()})
+        read = {"models": models, "levels": arrays["levels"].copy(), "choice": tuple(description["choice"])}
+        return cls(**deepcopy({**description, "models": []}) | read)
 
 
 # -- whether the answer is settled --------------------------------------------------------------------------------
@@ -849,7 +855,7 @@ class AskingModel(Protocol):
         """State for asking fewer voters."""
 
     @property
-    def voters(self) -> Sequence[Any]:
+    def voters(self) -> Sequence[Name]:
         """Names of the voters, one for each column of the model."""
 
     def worth(self) -> np.ndarray:
@@ -918,7 +924,7 @@ class Asking:
         """Return as many voters, in order of worth, as pay, and those that were recently more accurate."""
         model, given = jury.model, few
         prices = choice.prices(len(jury.voters))
-        chosen_by = [choice.tolerance, prices.tolist()]
+        chosen_by = choice.tolerance, prices.tolist()
         if few is None or not few.fits(model) or few.choice != chosen_by or model.trials > (1.0 + STALE) * few.trials:
             rows = latest_rows(self.recent.rows(len(prices)), COMPARED_TRIALS)
             order = order_by_gain(jury.worth(), prices, *rows).tolist()
@@ -1030,7 +1036,7 @@ class Inquiry:
         """True if the model so far asks by another tolerance or other costs, on which later learning depends."""
         return self.choice != self.jury.asking.choice
 
-    def next(self) -> Any:
+    def next(self) -> Name | None:
         """Return the name of the voter to ask next, or None when asking more is not worth it."""
         worth = self.jury.worth()
         if self.tolerance == 0.0:  # voters of positive weight, usually for the answer, settle it sooner
@@ -1089,7 +1095,7 @@ class Simulation:
 def simulate_asking(
     make: Callable[[], Any],
     table: Mapping[str, np.ndarray],
-    labels: Sequence[Any] | np.ndarray,
+    labels: Sequence[Label] | np.ndarray,
     voters: Sequence[str],
     *,
     first: int,
@@ -1118,7 +1124,7 @@ def simulate_asking(
     price = dict.fromkeys(voters, 1.0) if costs is None else costs
     sums = np.zeros(4)  # calls, cost, right answers, those of all voters
     for t in range(first, len(labels)):
-        heard: dict[str, Any] = {name: table[name][t] for name in table if name not in voters}
+        heard: dict[str, Label] = {name: table[name][t] for name in table if name not in voters}
         spent = []
         while (voter := frugal.ask(heard, costs=costs, tolerance=tolerance)) is not None:
             heard[voter] = table[voter][t]

@@ -91,7 +91,7 @@ THRESHOLDS = "(thresholds)"
 TOGETHER = "(together)"
 
 # Distinct labels, and for each trial the place of its label, as in `Model.play`.
-NumberedLabels = tuple[Sequence[Any], np.ndarray]
+NumberedLabels = tuple[Sequence[Label], np.ndarray]
 
 
 # -- trials as users give them ------------------------------------------------------------------------------------
@@ -107,13 +107,13 @@ class VoteBatch:
     """
 
     codes: np.ndarray
-    names: Sequence[Any]
+    names: Sequence[Name]
     asked: np.ndarray  # bool (trials, voters)
     places: np.ndarray
     scores: np.ndarray | None = None  # of raters, under each normalization
     soft: np.ndarray | None = None  # scores only: the answer of soft voting, as places in ``names``
     logs: np.ndarray | None = None  # (trials, raters, classes) logarithms of scores, as shares
-    answers: Sequence[Sequence[Any]] | None = None  # of each trial
+    answers: Sequence[Sequence[Label]] | None = None  # of each trial
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -124,12 +124,12 @@ class VoteBatch:
         answers = None if self.answers is None else [self.answers[t] for t in np.arange(len(self))[trials].tolist()]
         return VoteBatch(codes, self.names, asked, places, scores, soft, logs, answers)
 
-    def spelled(self, trial: int, classes: Sequence[Any]) -> Sequence[Any]:
+    def spelled(self, trial: int, classes: Sequence[Label]) -> Sequence[Label]:
         """Return the names of the model's classes in a trial."""
         return classes if self.answers is None else self.answers[trial]
 
 
-def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
+def weights_given(sample_weight: npt.ArrayLike | None, count: int) -> np.ndarray | None:
     """Return one weight >= 0 for each of ``count`` trials, or None."""
     if sample_weight is None:
         return None
@@ -141,7 +141,7 @@ def weights_given(sample_weight: Any, count: int) -> np.ndarray | None:
     return weights.astype(float)
 
 
-def labels_given(y: Any, count: int) -> np.ndarray:
+def labels_given(y: Labels | None, count: int) -> np.ndarray:
     """Return one label for each of ``count`` trials, None where there is none yet."""
     labels = label_array([None] * count if y is None else y)
     if labels.shape != (count,):
@@ -149,13 +149,13 @@ def labels_given(y: Any, count: int) -> np.ndarray:
     return labels
 
 
-def _respelled(labels: np.ndarray, known: Iterable[Any]) -> np.ndarray:
+def _respelled(labels: np.ndarray, known: Iterable[Label]) -> np.ndarray:
     """Return labels in the spelling of the classes that votes have named."""
     found = Names(known).respell(distinct_labels(labels, gaps=True)[0])
     return np.array([found.get(label, label) for label in labels.tolist()], dtype=object) if found else labels
 
 
-def side_columns(by: Any) -> tuple[str | int, ...]:
+def side_columns(by: str | int | Sequence[str | int] | None) -> tuple[str | int, ...]:
     """Return the side columns as given: one or several names or places."""
     columns = () if by is None else (by,) if isinstance(by, (str, int, np.integer)) else tuple(by)
     for column in columns:
@@ -166,11 +166,11 @@ def side_columns(by: Any) -> tuple[str | int, ...]:
     return columns
 
 
-def in_order(names: Iterable[Any]) -> list[Any]:
+def in_order(names: Iterable[Label]) -> list[Label]:
     """Return the distinct classes, sorted if they can be; the first of equal ones."""
     distinct = list(dict.fromkeys(names))
     try:
-        return sorted(distinct)
+        return sorted(distinct)  # type: ignore[type-var]
     except TypeError:
         return distinct
 
@@ -199,7 +199,7 @@ class RowReader:
         same = self.classes is model.classes and self.layout is model.layout and self.values is state.sides.values
         return same and self.known == int(model.engine.state.shape[KNOWN]) and self.count == len(state.voters)
 
-    def label(self, y: Any) -> int | None:
+    def label(self, y: Labels | None) -> int | None:
         """Return the number of the only label, -1 if there is none yet, or None unless it may be predicted."""
         if y is None:
             return -1
@@ -211,7 +211,7 @@ class RowReader:
             return None
         return place if place < self.known else None
 
-    def read(self, votes: Any) -> VoteBatch | None:
+    def read(self, votes: VoteColumns) -> VoteBatch | None:
         """Return one plain row, or None for anything else."""
         if self.scored or not self.whole:
             return None
@@ -252,7 +252,7 @@ class FusionState:
     """Learned state of a `VoteFusion`."""
 
     model: Model
-    fixed: tuple[Any, ...] | None  # all classes, if no more may join
+    fixed: tuple[Label, ...] | None  # all classes, if no more may join
     named: bool  # whether voters came with names
     voters: tuple[str, ...]
     normalizer: Normalizer | None
@@ -373,7 +373,7 @@ class FusionState:
             raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
         return ballots
 
-    def so_far(self, cells: Mapping[str, Any]) -> Ballots:
+    def so_far(self, cells: Mapping[str, Label]) -> Ballots:
         """Return one trial with a cell for each side column and voter."""
         sides = tuple([cells[name]] for name in self.sides.names)
         codes, named, _ = encode_votes(label_array([cells[name] for name in self.voters])[None], self.voters)
@@ -392,7 +392,7 @@ class FusionState:
         return none_probability(self.unnamed or 0, self.tally.trials)
 
     @property
-    def classes(self) -> list[Any]:
+    def classes(self) -> list[Label]:
         """Classes as users see them: as given, or sorted if they can be; the model has them as they appeared."""
         return list(self.model.classes) if self.fixed is not None else in_order(self.model.classes)
 
@@ -480,7 +480,7 @@ class FusionState:
             if complete[begin] or not self._advance_few(part, distinct, int(places_here[0])):
                 self._advance_all(part, (distinct, places_here), None)
 
-    def _advance_few(self, batch: VoteBatch, distinct: Sequence[Any], place: int) -> bool:
+    def _advance_few(self, batch: VoteBatch, distinct: Sequence[Label], place: int) -> bool:
         """Learn one trial with the few; return False, and learn nothing, if it is not for them."""
         codes, known = self._codes(batch)[0], int(self.model.engine.state.shape[KNOWN])
         name = distinct[place if place >= 0 else -2 - place] if place != -1 else None
@@ -642,9 +642,9 @@ class FusionState:
             table[trials] = change(model, model.judge(instances)[1])[:, columns]
         return table
 
-    def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Any, ...]]:
+    def sets(self, batch: VoteBatch, coverage: float) -> list[tuple[Label, ...]]:
         """Return the prediction set of each trial."""
-        found: list[tuple[Any, ...]] = [()] * len(batch)
+        found: list[tuple[Label, ...]] = [()] * len(batch)
         for trials, model, instances in self.parts_of(batch):
             scores = model.judge(instances)[1]
             inside = chosen(scores, model.sets(scores, coverage), range(len(model.classes)))
@@ -748,7 +748,7 @@ class FusionState:
                 shares[begin : begin + len(part)] = model.probabilities(table)
         return StoredRows(*names, votes, labels, places, kept["right"].astype(bool), shares, kept.dropped)
 
-    def spelled(self, opened: OpenAnswers) -> list[list[Any]]:
+    def spelled(self, opened: OpenAnswers) -> list[list[Label]]:
         """Return the candidates of each trial, each as the voter of the largest weight spells it."""
         codes, _ = opened.ballots.aligned(*self.joined(opened.ballots))
         given, _ = opened.given.aligned(*self.joined(opened.given))
@@ -1035,7 +1035,7 @@ class VoteFusion:
         return state
 
     def _opened(
-        self, state: FusionState | None, ballots: Ballots, labels: Sequence[Any] | np.ndarray | None
+        self, state: FusionState | None, ballots: Ballots, labels: Sequence[Label] | np.ndarray | None
     ) -> OpenAnswers | None:
         """Return the trials as places among their own answers, or None if answers are closed."""
         one_of("answers", self.answers, ("auto", "open", "closed"))
@@ -1059,7 +1059,7 @@ class VoteFusion:
             raise ValueError("open answers must be votes, got scores")
         return OpenAnswers.read(heard, labels, self.key, blank="" not in silent)
 
-    def _new_state(self, ballots: Ballots, fixed: tuple[Any, ...] | None, is_open: bool) -> FusionState:
+    def _new_state(self, ballots: Ballots, fixed: tuple[Label, ...] | None, is_open: bool) -> FusionState:
         """Return the state for trials like these, before the first of them."""
         one_of("discover", self.discover, ("votes", "labels"))
         settings = settings_of(self.tie, self.update_on_tie, self.discover if fixed is None and not is_open else False)
@@ -1073,7 +1073,7 @@ class VoteFusion:
         unnamed = 0 if is_open else None
         return FusionState(model, fixed, ballots.names is not None, voters, normalizer, sides, unnamed=unnamed)
 
-    def _fixed(self, ballots: Ballots, labels: Sequence[Any]) -> tuple[Any, ...] | None:
+    def _fixed(self, ballots: Ballots, labels: Sequence[Label]) -> tuple[Label, ...] | None:
         """Return the classes if no more may join: those given, or for scores those of the first call."""
         if self.classes is not None:
             return distinct_classes(self.classes)
@@ -1101,7 +1101,7 @@ class VoteFusion:
             raise NotFittedError("this VoteFusion is not fitted; call fit(votes, y) or partial_fit(votes, y) first")
         return state
 
-    def _read(self, votes: Any, labels: np.ndarray | None = None) -> tuple[VoteBatch, np.ndarray]:
+    def _read(self, votes: VoteColumns | Ballots, labels: np.ndarray | None = None) -> tuple[VoteBatch, np.ndarray]:
         """Return trials to predict, and labels as the model has them: classes, or places among the answers."""
         state = self._fitted
         ballots = read_ballots(votes, side_columns(self.by))
@@ -1113,7 +1113,7 @@ class VoteFusion:
         found = np.zeros(0) if labels is None else _respelled(labels, state.model.classes)
         return state.later(ballots, self.abstain), found
 
-    def _batch(self, votes: Any) -> VoteBatch:
+    def _batch(self, votes: VoteColumns) -> VoteBatch:
         """Return trials to predict."""
         row = self._fitted.reader.read(votes) if self.abstain is None else None
         return self._read(votes)[0] if row is None else row
@@ -1295,8 +1295,8 @@ class VoteFusion:
         batch = self._read(state.so_far(cells))[0] if row is None else row
         state.asking.choose(choice)
         codes, question = state._codes(batch)[0], partial(state.question, batch, asked)
-        voter: str | None = Inquiry(state, codes, asked, question, tolerance, prices, explore, choice).next()
-        return voter
+        voter = Inquiry(state, codes, asked, question, tolerance, prices, explore, choice).next()
+        return None if voter is None else str(voter)
 
     @property
     def recent_rows(self) -> int:
@@ -1418,7 +1418,7 @@ class VoteFusion:
             Details.of(state.tally, state.voters, state.stored_rows(), panels, costs is not None),
         )
 
-    def _held_out(self, votes: Any, y: Any) -> tuple[VoteBatch, np.ndarray]:
+    def _held_out(self, votes: VoteColumns, y: Labels | None) -> tuple[VoteBatch, np.ndarray]:
         """Return trials that are not learned, and their labels."""
         ballots = read_ballots(votes, side_columns(self.by))
         labels = labels_given(y, len(ballots))

@@ -20,6 +20,7 @@ from linmax.engine.coverage import COVERAGES, LEVEL_STEPS
 from linmax.models.asking import VoterPanels
 from linmax.models.baselines import BEST_SO_FAR, FIRST_VOTER, FUSION, NORMAL, PLURALITY, Comparison, Tally
 from linmax.models.calibration import Reliability
+from linmax.util.aliases import Label, Name
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
@@ -233,8 +234,8 @@ class SuspiciousLabel:
     """
 
     row: int
-    label: Any
-    answer: Any
+    label: Label
+    answer: Label
     probability: float
     of_label: float
     voters: int
@@ -246,7 +247,7 @@ class Confusion(_Shown):
     """Counts of the classes that a voter named, by label: ``counts`` (labels, classes and abstentions)."""
 
     voter: str
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     counts: np.ndarray
 
     def to_dict(self) -> dict[str, Any]:
@@ -292,7 +293,7 @@ class StoredRows:
         Lines of the file that hold the latest of these trials, if known.
     """
 
-    classes: tuple[Any, ...] | None
+    classes: tuple[Label, ...] | None
     values: tuple[str, ...]
     votes: np.ndarray
     labels: np.ndarray
@@ -602,7 +603,10 @@ class Details:
         )
         rows, known = [], 0
         for line in panel:
-            added, more = ", ".join(line.voters[known:][:VOTERS_NAMED]), len(line.voters) - known - VOTERS_NAMED
+            added, more = (
+                ", ".join(map(str, line.voters[known:][:VOTERS_NAMED])),
+                len(line.voters) - known - VOTERS_NAMED,
+            )
             known, style = len(line.voters), "bold" if line is best else ""
             cells = [added + (f" and {more} more" if more > 0 else ""), f"{known}"]
             cells += [f"{line.cost:g}"] if self.priced else []
@@ -708,7 +712,7 @@ class Report(_Shown):
         """Return the accuracy of each voter for each value of the side columns, with 95 % intervals."""
         return [] if self.details is None else self.details.rows.accuracy_by(self.details.voters)
 
-    def confusion(self, voter: Any) -> Confusion:
+    def confusion(self, voter: Name) -> Confusion:
         """Return how often a voter named each class, by label, in the stored rows."""
         names = () if self.details is None else self.details.voters
         if self.details is None or str(voter) not in names:
@@ -1064,7 +1068,7 @@ def _rest(left: int, what: str, how: str) -> list[Line]:
     return [Line(f"and {_counted(left, what)} {how}", "dim")] if left > 0 else []
 
 
-def listed(parts: Sequence[Any]) -> str:
+def listed(parts: Sequence[object]) -> str:
     """Join as in "a, b and c"."""
     texts = list(map(str, parts))
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
@@ -1098,12 +1102,12 @@ class Explanation(_Shown):
         The values of the side columns, on which the weights depend; None is missing or unknown.
     """
 
-    winner: Any
-    runner_up: Any
+    winner: Label
+    runner_up: Label
     difference: float
     contributions: Mapping[str, float]
-    votes: Mapping[str, Any]
-    sides: Mapping[str, Any] = field(default_factory=dict)
+    votes: Mapping[str, Label]
+    sides: Mapping[str, Label] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and labels."""

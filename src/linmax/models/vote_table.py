@@ -24,7 +24,7 @@ from linmax.io.reader import ReadTable, read_table
 from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
 from linmax.io.sources import HEAD
 from linmax.models.fusion import VoteFusion, side_columns
-from linmax.util.aliases import Source, VoteColumns
+from linmax.util.aliases import Label, Source, VoteColumns
 
 __all__ = [
     "Columns",
@@ -44,7 +44,7 @@ VOTES_SHOWN = 3
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".json")  # of tables that a message suggests
 SHORT_NAMES = ("y", "class")  # of labels, which a voter may have
 BELOW = 10.0  # by how much a class that a log gives no log-probability is below the least
-Columns = dict[str, list[Any]]
+Columns = dict[str, list[Label]]
 
 
 def read_votes(
@@ -97,9 +97,9 @@ def read_votes(
     >>> {name: votes.tolist() for name, votes in read.votes.items()}, read.y.tolist()
     ({'ann': ['x', 'x'], 'bob': ['y', 'x']}, ['x', 'x'])
     """
-    given: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
-    are_files = all(isinstance(one, (str, os.PathLike)) for one in given)
-    sources = [file for path in given for file in files_in(path)] if are_files else [source]
+    given: list[object] = list(source) if isinstance(source, (list, tuple)) else [source]
+    paths = [one for one in given if isinstance(one, (str, os.PathLike))]
+    sources = [file for path in paths for file in files_in(path)] if len(paths) == len(given) else [source]
     names = [str(one) if isinstance(one, (str, os.PathLike)) else "the table" for one in sources]
     read = joined(names, [vote_columns(one, ignore, format, strict) for one in sources], long, label)
     table = VoteTable.of(names[0], read, label)
@@ -168,7 +168,7 @@ def joined(
     if len({table.answers is None for table in tables}) > 1:
         log = next(name for name, table in zip(names, tables, strict=True) if table.answers is not None)
         raise ValueError(f"{log} is a log of answers, and others are tables; fuse them separately")
-    refusals, columns = Refusals(), dict[str, list[Any]]()
+    refusals, columns = Refusals(), dict[str, list[Label]]()
     for table in tables:
         refusals.join(table.refusals)
         columns |= {name: [] for name in table.columns if name not in columns}
@@ -202,7 +202,7 @@ def _tabulated(table: AnswerTable, refusals: Refusals) -> ReadTable:
     )
 
 
-def find_label(columns: Mapping[str, Sequence[Any]], votes: Collection[Any] | None = None) -> str | None:
+def find_label(columns: Mapping[str, Sequence[Label]], votes: Collection[Label] | None = None) -> str | None:
     """Return the column of labels by its name; one that shares values with the votes is preferred to others.
 
     Examples
@@ -225,14 +225,14 @@ class VoteTable:
     name: str
     voters: Columns
     sides: Columns
-    labels: list[Any]
+    labels: list[Label]
     lines: list[int]  # where each row is
     refusals: Refusals
     tags: list[str] | None = None
     scores: Mapping[str, np.ndarray] | None = None  # (rows, classes) of each rater, in the place of voters
-    classes: list[Any] = field(default_factory=list)
+    classes: list[Label] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    silent: set[Any] = field(default_factory=set)  # votes that were taken for abstentions
+    silent: set[Label] = field(default_factory=set)  # votes that were taken for abstentions
     open: bool = False  # whether every row has its own answers
     wrong: np.ndarray | None = None  # where the label is only known not to be the one given
     costs: dict[str, float] = field(default_factory=dict)  # mean cost and time of an answer, by voter
@@ -302,7 +302,7 @@ class VoteTable:
             return {name: table[places] for name, table in self.scores.items()}
         return {name: label_array(column)[places] for name, column in (self.voters | self.sides).items()}
 
-    def take_scores(self, scored: tuple[Mapping[str, np.ndarray], list[str]], classes: Sequence[Any]) -> None:
+    def take_scores(self, scored: tuple[Mapping[str, np.ndarray], list[str]], classes: Sequence[Label]) -> None:
         """Take the columns for scores, in the order of these classes."""
         tables, found = scored
         absent = next((str(label) for label in classes if str(label) not in found), None)
@@ -325,15 +325,15 @@ class VoteTable:
                 if numbers:
                     least = min(numbers.values()) - BELOW
                     tables[voter][row] = [numbers.get(name, least) for name in classes]
-        self.scores, self.voters, self.sides, self.classes = tables, {}, {}, classes
+        self.scores, self.voters, self.sides, self.classes = tables, {}, {}, [*classes]
 
-    def replace(self, vote: str | None, mark: Any) -> None:
+    def replace(self, vote: str | None, mark: object) -> None:
         """Replace a vote, given as text, by another in all columns."""
         if vote is not None:
             for name, votes in self.voters.items():
                 self.voters[name] = [mark if str(one) == vote else one for one in votes]
 
-    def match(self, classes: Collection[Any]) -> None:
+    def match(self, classes: Collection[Label]) -> None:
         """Replace votes that are a class in another spelling, such as 1.0 for 1."""
         meant, known = {written(name): name for name in reversed([*classes])}, {*classes, None, ...}
         matched: dict[str, list[str]] = {}
@@ -345,9 +345,9 @@ class VoteTable:
                 matched.setdefault(f"{vote!r} is taken for the label {meant[written(vote)]!r}", []).append(name)
         self.remarks += [f"{some(names)}: {what}." for what, names in matched.items()]
 
-    def leave_out(self, known: Collection[Any]) -> Counter[Any]:
+    def leave_out(self, known: Collection[Label]) -> Counter[Label]:
         """Replace votes that are not ``known`` by abstentions; return how often each was there."""
-        found: Counter[Any] = Counter()
+        found: Counter[Label] = Counter()
         for name, votes in self.voters.items():
             found.update(vote for vote in votes if vote not in known and vote is not None and vote is not ...)
             self.voters[name] = [vote if vote in known or vote is ... else None for vote in votes]
@@ -358,7 +358,7 @@ class VoteTable:
         return None if self.sides else rated_columns(self.name, self.voters)
 
 
-def any_label(labels: Iterable[Any]) -> bool:
+def any_label(labels: Iterable[Label]) -> bool:
     """Return whether any row has a label."""
     return any(label is not None for label in labels)
 
@@ -369,7 +369,7 @@ def some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:NAMES_SHOWN])}{more}"
 
 
-def remember(fusion: VoteFusion, silent: Iterable[Any], classes: Collection[Any] = ()) -> None:
+def remember(fusion: VoteFusion, silent: Iterable[Label], classes: Collection[Label] = ()) -> None:
     """Make the fusion take for abstentions what was taken for them in learning, except for classes."""
     fusion.abstain = {*silent, *silent_votes(fusion.abstain)}.difference([*classes, ""]) or None
 
@@ -379,7 +379,7 @@ def side_names(fusion: VoteFusion) -> list[str]:
     return list(map(str, side_columns(fusion.by)))
 
 
-def remarks_on_strange(strange: Counter[Any], classes: Collection[Any], what: str) -> list[str]:
+def remarks_on_strange(strange: Counter[Label], classes: Collection[Label], what: str) -> list[str]:
     """Return remarks on votes that name no class, and on those that differ from one in case or punctuation only."""
     count = strange.total()
     if not count:

@@ -87,7 +87,8 @@ async def ask(call: Call[schemas.AskBody]) -> schemas.Asked:
     if inquiry.changes:
         message = "another request asked by another tolerance or other costs in the meantime; agree on one per model"
         raise Refusal(409, message, field="tolerance")
-    return schemas.Asked(voter=inquiry.next())
+    voter = inquiry.next()
+    return schemas.Asked(voter=None if voter is None else str(voter))
 
 
 def _inquiry(model: ServedModel, body: schemas.AskBody) -> Inquiry:

@@ -17,12 +17,11 @@ What was learned adds up: precisions, and pulls, which are weights times precisi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Field
+from linmax.learners.base import Arrays, Field
 from linmax.learners.second_order import to_shares
 from linmax.learners.votes.features import vote_of
 from linmax.learners.votes.logits import LEAST_SEEN
@@ -38,7 +37,7 @@ CORRECTION_FIELDS = {  # of each juror, vote and class
 
 
 @kernel()
-def predict_corrected(pool: Any, known: int, logit: int, shares: np.ndarray) -> None:
+def predict_corrected(pool: Arrays, known: int, logit: int, shares: np.ndarray) -> None:
     """Write the corrected probabilities of a logit; its own where nothing is counted by class."""
     scores = pool.scores
     for c in range(known):
@@ -56,7 +55,7 @@ def predict_corrected(pool: Any, known: int, logit: int, shares: np.ndarray) -> 
 
 
 @kernel()
-def learn_corrections(pool: Any, known: int, shares: np.ndarray) -> None:
+def learn_corrections(pool: Arrays, known: int, shares: np.ndarray) -> None:
     """Learn a trial, of which ``shares`` are the corrected probabilities."""
     if not pool.pulls.size:
         return

@@ -26,12 +26,11 @@ number for each juror is learned by the logit and the rest is counted.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Field
+from linmax.learners.base import Arrays, Field
 from linmax.normalization import NEARLY_ONE, NO_SHARE
 
 __all__ = [
@@ -79,13 +78,13 @@ COUNT_FIELDS = {  # over trials with labels; "counted" are the jurors, or none w
 
 
 @kernel()
-def vote_of(pool: Any, known: int, i: int) -> int:
+def vote_of(pool: Arrays, known: int, i: int) -> int:
     """Return the class that juror i names; -1 if none. Negated voters and copies name none."""
     return pool.row[i] if 0 <= pool.row[i] < known and pool.signs[i] == 1.0 else -1
 
 
 @kernel()
-def write_rater(pool: Any, i: int, known: int, counts: bool, at: int) -> int:
+def write_rater(pool: Arrays, i: int, known: int, counts: bool, at: int) -> int:
     """Write the ratings of rater i from ``at`` on and add its vote to ``pool.scores``; ``counts`` adds to its scale."""
     given, scale, votes, voters = pool.given[i], pool.scales[i], pool.scores, pool.blocks[0]
     places, of, values = pool.places, pool.of, pool.values
@@ -115,7 +114,7 @@ def write_rater(pool: Any, i: int, known: int, counts: bool, at: int) -> int:
 
 
 @kernel()
-def write_trial(pool: Any, known: int, counts: bool) -> int:
+def write_trial(pool: Arrays, known: int, counts: bool) -> int:
     """Write the narrow ratings of the trial, those of a coordinate together; return where they end.
 
     ``counts`` adds the raters' scores of this trial to their scales. ``pool.ballots`` receives the votes for each
@@ -160,7 +159,7 @@ def write_trial(pool: Any, known: int, counts: bool) -> int:
 
 
 @kernel()
-def write_evidence(pool: Any, known: int, narrow: int, at: int) -> int:
+def write_evidence(pool: Arrays, known: int, narrow: int, at: int) -> int:
     """Write the evidence from ``at`` on: of all jurors, at coordinate ``narrow``, and of each; return where it ends."""
     if not pool.confused.size or known < 2:
         return at
@@ -201,7 +200,7 @@ def write_evidence(pool: Any, known: int, narrow: int, at: int) -> int:
 
 
 @kernel()
-def note_trial(pool: Any, known: int, sure: float) -> None:
+def note_trial(pool: Arrays, known: int, sure: float) -> None:
     """Count what jurors named in a trial whose class is c with probability ``pool.target[c]``."""
     target = pool.target
     for c in range(known):
@@ -218,7 +217,7 @@ def note_trial(pool: Any, known: int, sure: float) -> None:
                     pool.confused[i, c, vote] += sure * target[c]
 
 
-def log_odds(pool: Any) -> np.ndarray:
+def log_odds(pool: Arrays) -> np.ndarray:
     """Return by how much, as a rating, the vote of each juror favors its class over another, in all."""
     usual = (pool.everyone[HITS] + 1.0) / (pool.everyone[VOTED] + 2.0)
     votes, hits = pool.voted.T

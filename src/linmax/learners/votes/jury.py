@@ -36,12 +36,11 @@ Nothing here depends on which class is which.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Field
+from linmax.learners.base import Arrays, Field
 from linmax.learners.second_order import to_shares
 from linmax.learners.votes.features import HITS, VOTED, vote_of
 
@@ -84,13 +83,13 @@ JURY_FIELDS = {
 
 
 @kernel()
-def is_open(pool: Any) -> bool:
+def is_open(pool: Arrays) -> bool:
     """Return whether every trial has its own answers, so that nothing is counted by class."""
     return bool(pool.habits.shape[1] == 0)
 
 
 @kernel()
-def fading(pool: Any) -> float:
+def fading(pool: Arrays) -> float:
     """Return how much a row without a label counts."""
     faded, excess = FADING / (FADING + pool.rows[1]), max(0.0, pool.beyond[0])
     if not pool.together.size or excess == 0.0:
@@ -100,13 +99,13 @@ def fading(pool: Any) -> float:
 
 
 @kernel()
-def say_of_rows(pool: Any) -> float:
+def say_of_rows(pool: Arrays) -> float:
     """Return how far rows without a label have a say in the answer."""
     return SAY * pool.rows[0] / (pool.rows[0] + 1.0) * ANSWERED / (ANSWERED + pool.rows[1])
 
 
 @kernel()
-def variety(pool: Any, i: int) -> float:
+def variety(pool: Arrays, i: int) -> float:
     """Return how far juror i names different classes in rows without a label: 0 if always the same, at most 1."""
     habits, classes = pool.habits, pool.habits.shape[1]
     if i >= habits.shape[0] or classes < 2:
@@ -119,7 +118,7 @@ def variety(pool: Any, i: int) -> float:
 
 
 @kernel()
-def accuracy_of(pool: Any, i: int) -> float:
+def accuracy_of(pool: Arrays, i: int) -> float:
     """Return a_i, within bounds."""
     own, other, faded = pool.voted[i], pool.unlabelled[i], 0.0
     if other[VOTED] > 0.0:
@@ -130,14 +129,14 @@ def accuracy_of(pool: Any, i: int) -> float:
 
 
 @kernel()
-def odds(pool: Any, i: int, known: int) -> float:
+def odds(pool: Arrays, i: int, known: int) -> float:
     """Return the log odds of juror i."""
     right = accuracy_of(pool, i)
     return math.log(right / (1.0 - right) * max(1, known - 1))
 
 
 @kernel()
-def weight_of(pool: Any, i: int, known: int) -> float:
+def weight_of(pool: Arrays, i: int, known: int) -> float:
     """Return u_i, before it is divided by the mean."""
     if is_open(pool):
         own = pool.voted[i]
@@ -147,14 +146,14 @@ def weight_of(pool: Any, i: int, known: int) -> float:
 
 
 @kernel()
-def predict_share(pool: Any, known: int, shares: np.ndarray) -> None:
+def predict_share(pool: Arrays, known: int, shares: np.ndarray) -> None:
     """Write the smoothed share of votes."""
     for c in range(known):
         shares[c] = (pool.ballots[c] + 1.0 / known) / (pool.ballots[known] + 1.0)
 
 
 @kernel()
-def predict_best(pool: Any, known: int, shares: np.ndarray) -> None:
+def predict_best(pool: Arrays, known: int, shares: np.ndarray) -> None:
     """Write what the best juror says."""
     most, ties = -1.0, 0.0
     for c in range(known):
@@ -177,7 +176,7 @@ def predict_best(pool: Any, known: int, shares: np.ndarray) -> None:
 
 
 @kernel()
-def predict_weighed(pool: Any, known: int, shares: np.ndarray) -> None:
+def predict_weighed(pool: Arrays, known: int, shares: np.ndarray) -> None:
     """Write the square of the weighed share of votes."""
     first = math.pow(TRUSTED_ACCURACY, OPEN_POWER)
     if not is_open(pool):
@@ -200,7 +199,7 @@ def predict_weighed(pool: Any, known: int, shares: np.ndarray) -> None:
 
 
 @kernel()
-def note_weights(pool: Any, known: int, sure: float) -> None:
+def note_weights(pool: Arrays, known: int, sure: float) -> None:
     """Count the weights of the votes of a trial."""
     for i in range(pool.row.size):
         if vote_of(pool, known, i) >= 0:
@@ -209,7 +208,7 @@ def note_weights(pool: Any, known: int, sure: float) -> None:
 
 
 @kernel()
-def redundancy(pool: Any, i: int, known: int, accuracies: np.ndarray) -> float:
+def redundancy(pool: Arrays, i: int, known: int, accuracies: np.ndarray) -> float:
     """Return what the log odds of juror i are divided by, among the voters of this trial."""
     if not pool.together.size:
         return UNCOMPARED
@@ -223,7 +222,7 @@ def redundancy(pool: Any, i: int, known: int, accuracies: np.ndarray) -> float:
 
 
 @kernel()
-def note_agreement(pool: Any, known: int, sure: float) -> None:
+def note_agreement(pool: Arrays, known: int, sure: float) -> None:
     """Count how far the voters of a row agree beyond what their habits explain."""
     habits, jurors, classes = pool.habits, pool.together.shape[0], min(known, pool.habits.shape[1])
     for i in range(jurors):
@@ -256,7 +255,7 @@ def note_unlabelled(counts: np.ndarray, right: float, sure: float) -> None:
 
 
 @kernel()
-def note_row(pool: Any, known: int, sure: float) -> None:
+def note_row(pool: Arrays, known: int, sure: float) -> None:
     """Learn from a row without a label how accurate its voters are, and how they agree."""
     scores, shares, accuracies, votes = pool.scores, pool.mixed, pool.vectors[5], 0
     for c in range(known):

@@ -37,13 +37,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from linmax.jit.blocks import SIDE, add_times, factorise, solve_blocks
 from linmax.jit.compiling import kernel
-from linmax.learners.base import Field
+from linmax.learners.base import Arrays, Field
 from linmax.learners.second_order import rate, symmetric, to_shares
 from linmax.learners.votes.features import VOTERS
 from linmax.util.blas import one_blas_thread
@@ -107,13 +107,13 @@ LOGIT_FIELDS = {
 
 
 @kernel()
-def newcomer(pool: Any, m: int, kind: int) -> float:
+def newcomer(pool: Arrays, m: int, kind: int) -> float:
     """Return the weight that logit m gives to a juror (kind 0) or rater (1) that was not heard yet."""
     return (TRUST + pool.sums[m, kind]) / (1.0 + pool.counts[HEARD + kind])
 
 
 @kernel()
-def kind_of(pool: Any, place: int) -> int:
+def kind_of(pool: Arrays, place: int) -> int:
     """Return the kind of a coordinate: 0 for votes, 1 for scores, -1 for anything else."""
     jury = VOTERS + pool.blocks[0] + pool.blocks[1]
     if not VOTERS <= place < jury + pool.blocks[1]:
@@ -122,14 +122,14 @@ def kind_of(pool: Any, place: int) -> int:
 
 
 @kernel()
-def is_new(pool: Any, place: int) -> bool:
+def is_new(pool: Arrays, place: int) -> bool:
     """Return whether a coordinate belongs to a juror or rater that was not heard yet; copies do not count."""
     kind = kind_of(pool, place)
     return kind >= 0 and not pool.seen[place] and (kind == 1 or pool.signs[place - VOTERS] == 1.0)
 
 
 @kernel()
-def welcome(pool: Any) -> None:
+def welcome(pool: Arrays) -> None:
     """Give their first weights to those of this trial that were not heard before."""
     places, joined = pool.places, (0, 0)
     for j in range(pool.ends[0]):
@@ -151,7 +151,7 @@ def welcome(pool: Any) -> None:
 
 
 @kernel()
-def predict_logits(pool: Any, known: int) -> None:
+def predict_logits(pool: Arrays, known: int) -> None:
     """Write the probabilities of the logits, sharpened, into the first rows of ``pool.shares``."""
     scores, places = pool.scores, pool.places
     for m in range(LOGITS):
@@ -214,7 +214,7 @@ def forget(kept: float, ridge: float, precision: np.ndarray) -> None:
 
 
 @kernel()
-def curve_together(pool: Any, known: int, scale: float) -> None:
+def curve_together(pool: Arrays, known: int, scale: float) -> None:
     """Add ``scale`` times the curvature of a trial to the precisions of the logits: sum_c P_c x_c x_c' - m m'."""
     places, classes, values, ends, shares = pool.places, pool.of, pool.values, pool.ends, pool.own
     means, chain, x = pool.means, pool.chain, pool.vectors[0]  # means and x are 0 before and after
@@ -251,7 +251,7 @@ def curve_together(pool: Any, known: int, scale: float) -> None:
 
 
 @kernel()
-def step_by_matrix(pool: Any, m: int, count: int, scale: float, drawn: float, n: int, fresh: bool) -> None:
+def step_by_matrix(pool: Arrays, m: int, count: int, scale: float, drawn: float, n: int, fresh: bool) -> None:
     """Let logit m learn a trial of ``count`` ratings in its first ``n`` coordinates; ``drawn`` is (1 - g) r.
 
     The precision has the curvature of the trial already. Unless ``fresh``, an older factor of it gives the direction,
@@ -283,7 +283,7 @@ def step_by_matrix(pool: Any, m: int, count: int, scale: float, drawn: float, n:
 
 @kernel()
 def curved(
-    pool: Any, count: int, known: int, scale: float, shares: np.ndarray, x: np.ndarray, result: np.ndarray
+    pool: Arrays, count: int, known: int, scale: float, shares: np.ndarray, x: np.ndarray, result: np.ndarray
 ) -> None:
     """Add the curvature times x to ``result`` at the coordinates of the trial."""
     places, of, values, by_class, mean = pool.places, pool.of, pool.values, pool.vectors[4], 0.0
@@ -298,7 +298,7 @@ def curved(
 
 
 @kernel()
-def step_by_diagonal(pool: Any, m: int, count: int, known: int, scale: float, kept: float) -> int:
+def step_by_diagonal(pool: Arrays, m: int, count: int, known: int, scale: float, kept: float) -> int:
     """Let logit m learn by the diagonal of its precision; return how many coordinates are rated: ``chain[0]`` has them.
 
     Only these forget. The Newton step is one by the diagonal and all of the trial's own curvature, found by
@@ -359,7 +359,7 @@ def step_by_diagonal(pool: Any, m: int, count: int, known: int, scale: float, ke
 
 
 @kernel()
-def learn_by_diagonal(pool: Any, known: int) -> None:
+def learn_by_diagonal(pool: Arrays, known: int) -> None:
     """Take one step of each logit by diagonals."""
     active, vectors = pool.chain[0], pool.vectors
     for m in range(LOGITS):
@@ -372,7 +372,7 @@ def learn_by_diagonal(pool: Any, known: int) -> None:
 
 
 @kernel()
-def learn_by_matrices(pool: Any, known: int) -> None:
+def learn_by_matrices(pool: Arrays, known: int) -> None:
     """Take one step of each logit by full matrices."""
     age, narrow, scale, places = pool.counts[AGE], pool.counts[NARROW], pool.scale[0], pool.weights.shape[1]
     for m in range(LOGITS):
@@ -486,7 +486,7 @@ class LogitEvidence(NamedTuple):
     trials: int
 
     @classmethod
-    def of(cls, pool: Any, m: int, places: np.ndarray, units: np.ndarray, size: int, full: bool) -> LogitEvidence:
+    def of(cls, pool: Arrays, m: int, places: np.ndarray, units: np.ndarray, size: int, full: bool) -> LogitEvidence:
         """Return that of logit m of a pool whose coordinates have these places and units among ``size``."""
         n = places.size
         weights, home = pool.weights[m, :n] / units, pool.home[m, :n] / units

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import boolean, int64
@@ -40,7 +40,7 @@ from linmax.data.arrays import Layout, no_trials
 from linmax.jit.blocks import SIDE
 from linmax.jit.compiling import kernel
 from linmax.jit.struct import act, entry
-from linmax.learners.base import Description, Field, Mixture, Running, grown, struct_of
+from linmax.learners.base import Arrays, Description, Field, Mixture, Running, grown, struct_of
 from linmax.learners.second_order import (
     PlacedSoftmax,
     RunningSoftmax,
@@ -167,7 +167,7 @@ PoolT = struct_of(FIELDS).numba_type
 
 
 @kernel()
-def read_trial(pool: Any, votes: np.ndarray, scores: np.ndarray, known: int, counts: bool) -> None:
+def read_trial(pool: Arrays, votes: np.ndarray, scores: np.ndarray, known: int, counts: bool) -> None:
     """Write the ratings of a trial; ``counts`` adds the raters' scores to their scales."""
     for i in range(votes.size):
         pool.row[i] = votes[i]
@@ -179,7 +179,7 @@ def read_trial(pool: Any, votes: np.ndarray, scores: np.ndarray, known: int, cou
 
 
 @kernel()
-def predict(pool: Any, refitted: np.ndarray, known: int) -> None:
+def predict(pool: Arrays, refitted: np.ndarray, known: int) -> None:
     """Write the probabilities of the classes: of each member, without its guesses, and of the mixture."""
     mixed, answer, shares = pool.mixed, pool.answer, pool.shares
     predict_logits(pool, known)
@@ -205,7 +205,7 @@ def predict(pool: Any, refitted: np.ndarray, known: int) -> None:
 
 
 @kernel()
-def settle(pool: Any, known: int, shape: np.ndarray, table: np.ndarray) -> int:
+def settle(pool: Arrays, known: int, shape: np.ndarray, table: np.ndarray) -> int:
     """Write the logarithms of the probabilities, of which that of the answer is the largest; return the answer."""
     mixed, best = pool.mixed, 0
     answer = top_two(pool.answer, known, shape)[0]
@@ -220,7 +220,7 @@ def settle(pool: Any, known: int, shape: np.ndarray, table: np.ndarray) -> int:
 
 
 @kernel()
-def aim(pool: Any, known: int, label: int, weight: float) -> bool:
+def aim(pool: Arrays, known: int, label: int, weight: float) -> bool:
     """Write the target of a trial, and how much it counts; return whether it teaches anything."""
     target, mixed = pool.target, pool.mixed
     denied = -2 - label
@@ -237,7 +237,7 @@ def aim(pool: Any, known: int, label: int, weight: float) -> bool:
 
 
 @kernel()
-def weigh_members(pool: Any, known: int, label: int, weight: float) -> None:
+def weigh_members(pool: Arrays, known: int, label: int, weight: float) -> None:
     """Weigh the members by the probability that they gave to the label, and sharpen the logits."""
     mixture, shares, members, total = pool.mixture, pool.shares, pool.shares.shape[0], 0.0
     allowed = 1.0 if label >= 0 else known - 1.0
@@ -258,14 +258,14 @@ def weigh_members(pool: Any, known: int, label: int, weight: float) -> None:
 
 
 @kernel(int64(PoolT, int64, int64))
-def learn_diagonal(pool: Any, known: int, _: int) -> int:
+def learn_diagonal(pool: Arrays, known: int, _: int) -> int:
     """Let the logits learn by diagonals. Called by address: few have this many voters, and it takes long to compile."""
     learn_by_diagonal(pool, known)
     return 0
 
 
 @kernel()
-def learn(pool: Any, known: int, label: int, weight: float, diagonal: int) -> None:
+def learn(pool: Arrays, known: int, label: int, weight: float, diagonal: int) -> None:
     """Let all members learn."""
     if label == NO_LABEL:
         if weight > 0.0:
@@ -290,7 +290,7 @@ def learn(pool: Any, known: int, label: int, weight: float, diagonal: int) -> No
 
 @kernel(int64(PoolT, TrialsT, Indices, Matrix, int64, boolean, Labels, Matrix))
 def play_votes(
-    pool: Any,
+    pool: Arrays,
     trials: Trials,
     shape: np.ndarray,
     refitted: np.ndarray,
@@ -624,7 +624,7 @@ class RunningVotes(Running):
         heard[:, :VOTERS] = heard[:, last:] = True
         for m in range(LOGITS):
             evidence = [
-                LogitEvidence.of(part.running, m, part.coordinates, self._units(part), blocks.size, full)
+                LogitEvidence.of(part.running.struct, m, part.coordinates, self._units(part), blocks.size, full)
                 for part in everyone
             ]
             joined = join_logits(
@@ -664,7 +664,8 @@ class RunningVotes(Running):
         weights = own[:, VOTERS : blocks.narrow].copy()
         weights[:, :jurors] += own[:, [SHARE]] / max(1, jurors - len(copies))
         if self.confused.size:
-            odds, voted = np.where(self.signs == 1.0, log_odds(self), 0.0), own[:, [blocks.narrow]] * WIDE[:, None]
+            odds = np.where(self.signs == 1.0, log_odds(self.struct), 0.0)
+            voted = own[:, [blocks.narrow]] * WIDE[:, None]
             heard = own[:, blocks.narrow + 1 :] if blocks.heard else 0.0
             weights[:, :jurors] += odds * (voted + heard)
         weights[:, copies] = own[:, VOTERS + copies] * COPIED / np.abs(self.signs[copies])
