@@ -33,9 +33,20 @@ MEMBERS = {
     "error log_loss majority majority_error mistakes rows",
 }
 # Values by name, of any type, as JSON or scikit-learn has them.
-PLAIN_DATA = ("state(", "from_state(", "options(", "to_dict(", "get_params(", "set_params(", "fit(params", "(settled")
+PLAIN_DATA = (
+    "state(",
+    "from_state(",
+    "options(",
+    "to_dict(",
+    "get_params(",
+    "set_params(",
+    "fit(params",
+    "(settled",
+    "__init__(arguments",
+    "__init__(options",
+)
 # Modules whose signatures are not typed in full.
-UNTYPED = ("client.", "cluster.", "features.", "river.", "theory.")
+UNTYPED = ("cluster.", "features.", "river.", "theory.")
 PAGE = Path(__file__).parents[1] / "docs" / "api" / "index.md"
 
 

@@ -62,7 +62,7 @@ class Missing(Enum):
     MISSING = 0
 
 
-MISSING = Missing.MISSING
+NOT_GIVEN = Missing.MISSING
 
 
 # -- what is sent, and what comes back --------------------------------------------------------------------------------
@@ -475,8 +475,8 @@ class Verbs:
         model: str,
         attributes: Attributes = None,
         *,
-        label: Label | Missing | None = MISSING,
-        wrong: Label | Missing = MISSING,
+        label: Label | Missing | None = NOT_GIVEN,
+        wrong: Label | Missing = NOT_GIVEN,
         weight: float | None = None,
         id: str | None = None,
         **blocks: Unpack[Blocks],
@@ -485,10 +485,10 @@ class Verbs:
 
         With ``wrong`` in place of the label all that is known is that the label is not this class.
         """
-        if (label is MISSING) == (wrong is MISSING):
+        if (label is NOT_GIVEN) == (wrong is NOT_GIVEN):
             raise TypeError("learn() requires label= or wrong=, one of them")
         given = _instance(attributes, blocks)
-        truth = {"label": _plain(label)} if wrong is MISSING else {"wrong": _plain(wrong)}
+        truth = {"label": _plain(label)} if wrong is NOT_GIVEN else {"wrong": _plain(wrong)}
         action = "learn" if given or id is None else "label"
         body = given | truth | _given(weight=weight) | {"id": id or self._ids.new()}
         return ClientRequest("POST", _path(model, action), body, itemgetter("predicted"))

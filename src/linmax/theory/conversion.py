@@ -150,7 +150,7 @@ def _is_right(prediction: Label, label: Label) -> bool:
     return bool(value.item() == label) if value.size == 1 else bool(prediction == label)
 
 
-class Played(NamedTuple):
+class OnlineRun(NamedTuple):
     """Run of a learner: copies of hypotheses by the number of trials before them, the trials it got wrong, and all."""
 
     hypotheses: dict[int, OnlineLearner]
@@ -160,7 +160,7 @@ class Played(NamedTuple):
 
 def play(
     learner: OnlineLearner, examples: Iterable[Example], moments: Container[int] | None, most: int | None = None
-) -> Played:
+) -> OnlineRun:
     """Run a learner, and keep its hypotheses at some moments.
 
     Parameters
@@ -185,7 +185,7 @@ def play(
         trials += 1
     if is_new and moments is None:
         hypotheses[trials] = copy.deepcopy(learner)
-    return Played(hypotheses, wrong, trials)
+    return OnlineRun(hypotheses, wrong, trials)
 
 
 def _keep_promise(made: int, most: int | None) -> None:

@@ -102,7 +102,7 @@ class PassOrder:
         return self.rows if self.random is None else self.random.permutation(self.rows)
 
 
-class Played(NamedTuple):
+class PassResult(NamedTuple):
     """Whether rows taught anything, and their mistakes before labels were seen, by weight."""
 
     learned: bool
@@ -140,11 +140,11 @@ class Samples:
         place = {name: number for number, name in enumerate(model.classes)}
         return np.array([place[name] for name in self.labels[rows].tolist()], np.int32)
 
-    def play(self, model: Model, rows: np.ndarray, first: bool) -> Played:
+    def play(self, model: Model, rows: np.ndarray, first: bool) -> PassResult:
         """Show these rows."""
         weights = self.weights[rows]
         trace = model.run(self.instances[rows], self.labels[rows], grow=True, first_pass=first, weights=weights)
-        return Played(bool(trace.changed.any()), trace.wrong * weights / weights.mean())
+        return PassResult(bool(trace.changed.any()), trace.wrong * weights / weights.mean())
 
 
 # -- when to stop -----------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class Pilot:
         self.order, self.started = samples.order(learned), False
         self.tested = model.fitted(samples.instances[held_out])
 
-    def advance(self) -> Played:
+    def advance(self) -> PassResult:
         """Make a pass."""
         played = self.samples.play(self.model, self.order.next(), first=not self.started)
         self.started = True

@@ -20,7 +20,7 @@ __all__ = ["bytes_given", "bytes_shown", "refuse_small", "room_for"]
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 NAME_BYTES = 110  # bytes of a name: its slots, its letters, where it begins
-GROWTH = 2.5  # times the weights of a rule, when they are moved to a place with more room
+SPARE_SPACE = 2.5  # times the weights of a rule, when they are moved to a place with more room
 FEWEST_ATTRIBUTES = 1000  # attributes of two classes
 
 
@@ -75,7 +75,7 @@ def _weights(learner: Any, classes: int) -> float:
         return bytes_of_attribute(classes)
     stride = 8 * stride_for(classes)
     if isinstance(learner, Description):
-        return GROWTH * 2 * stride
+        return SPARE_SPACE * 2 * stride
     _, runs = lower(learner)
     arrays = sum(1 + len(run.rule.slots) + bool(run.averaging) for run in runs)
-    return GROWTH * arrays * stride
+    return SPARE_SPACE * arrays * stride
