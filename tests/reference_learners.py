@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -143,25 +144,6 @@ class ReferencePa:
         self.weights[:, rival] -= step * x
 
 
-class ReferenceArow:
-    """AROW with a diagonal, r = .1, a two-class problem for each class."""
-
-    def __init__(self, columns: int, k: int) -> None:
-        self.weights, self.variances = np.zeros((columns, k)), np.ones((columns, k))
-
-    def scores(self, x: np.ndarray) -> np.ndarray:
-        return x @ self.weights
-
-    def learn(self, x: np.ndarray, label: int) -> None:
-        for c, score in enumerate(self.scores(x)):
-            y = 1.0 if c == label else -1.0
-            if y * score < 1.0:
-                along = self.variances[:, c] * x
-                beta = 1.0 / (x @ along + 0.1)
-                self.weights[:, c] += (1.0 - y * score) * beta * y * along
-                self.variances[:, c] -= beta * along**2
-
-
 class ReferenceScw:
     """SCW-I with a diagonal, eta = .9, C = 1, against the best rival."""
 
@@ -209,10 +191,10 @@ class ReferenceAveraged:
 
 
 class ReferenceKalman:
-    """Softmax by a Kalman filter with a diagonal for each class, of prior variance 10, which forgets slowly."""
+    """Softmax by a Kalman filter with a diagonal for each class, of prior variance 10; of numbers it forgets slowly."""
 
-    def __init__(self, columns: int, k: int) -> None:
-        self.weights, self.variances = np.zeros((columns, k)), np.full((columns, k), 10.0)
+    def __init__(self, columns: int, k: int, growth: float = 1.0005) -> None:
+        self.weights, self.variances, self.growth = np.zeros((columns, k)), np.full((columns, k), 10.0), growth
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         return x @ self.weights
@@ -223,7 +205,7 @@ class ReferenceKalman:
             size = 1.0 + curvature * (x @ along)
             self.weights[:, c] += ((c == label) - share) * along / size
             self.variances[:, c] -= curvature * along**2 / size
-        self.variances = np.minimum(10.0, 1.0005 * self.variances)
+        self.variances = np.minimum(10.0, self.growth * self.variances)
 
 
 def unit(x: np.ndarray) -> np.ndarray:
@@ -324,7 +306,7 @@ class ReferencePool:
         self.sparse, self.k, self.trials, self.constant = sparse, k, 0, constant
         self.raw: list = [] if sparse else [None, None, ReferenceNearest(k)]
         dense = (ReferencePa, ReferenceScw, ReferenceAveraged, ReferenceKalman)
-        makers = (ReferencePa, ReferenceArow) if sparse else dense
+        makers = (ReferencePa, partial(ReferenceKalman, growth=1.0)) if sparse else dense
         self.members: list = [maker(columns + 1, k) for maker in makers]
         if sparse:
             self.members.append(ReferenceBayes(columns + 1, k, 0.1))

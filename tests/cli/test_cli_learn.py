@@ -376,7 +376,7 @@ def test_show_the_default_learner(
     table = [f"{c + random.normal() / 9},{'xy'[c]},{'ab'[c]}" for c in labels]
     Path("table.csv").write_text("\n".join(["number,word,label", *table]) + "\n")
     for name, members in [
-        ("words.vw", "PA-I AROW naive Bayes log odds recent labels"),
+        ("words.vw", "PA-I softmax naive Bayes log odds recent labels"),
         ("table.csv", "PA-I SCW-I A-perceptron softmax pairs of 8 bins"),
     ]:
         assert main(["learn", name, "--model", "m", "--quiet"]) == 0

@@ -82,11 +82,10 @@ def test_a_weighed_step_follows_its_formula() -> None:
         group: Any = pool.groups["sparse"]
         cells[weight] = group.cells[2], group.counts[2]
         x = 1.0 / np.sqrt(2.0)  # log(2) twice, length 1
-        # AROW of class b: nothing is known of y, and the constant has learned against b at the first trial, if at all.
-        constant = group.cells[0]
+        constant, curvature = group.cells[0], 10.0 * weight / 4.0  # of the softmax, whose shares are .5
         rarity = np.log(3.0)  # naive Bayes has y weighted by idf, of length 1 beside the constant
         assert group.counts[2, 1] == pytest.approx(weight * rarity / np.sqrt(1.0 + rarity**2))
-        assert constant[2, 1] == pytest.approx(1.0 - x**2 / (1.0 + 0.1 / weight))
+        assert constant[2, 1] == pytest.approx(1.0 - x**2 * curvature / (1.0 + curvature))
     assert cells[0.25][0][1, 1] < cells[1.0][0][1, 1] < cells[4.0][0][1, 1]
 
 

@@ -32,6 +32,7 @@ from linmax.learners.attributes.member import (
     ROWS_PLAYED,
     Group,
     best_rival,
+    kalman_step,
     moments_of,
 )
 from linmax.learners.base import Field, Mixture, mix_by_precision, struct_of
@@ -45,7 +46,6 @@ PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
 # Rows of an attribute's cells: PA; SCW's means and variances; the Perceptron and its lag; the softmax's means and
 # variances, which are in units of `PRIOR`
 PA, SCW, SCW_VARIANCE, PERCEPTRON, LAG, SOFTMAX, VARIANCE, ROWS = range(8)
-PRIOR = 10.0  # variance of the softmax's weights at first
 GROWTH = 1.0 + 1.0 / 2000.0  # of its variances at each trial: it remembers about 2,000 trials
 
 
@@ -116,38 +116,23 @@ def deny_dense(
 
 
 @kernel()
-def learn_softmax(x: np.ndarray, label: int, known: int, weight: float, cells: np.ndarray, scores: np.ndarray) -> None:
-    """One step of the Kalman filter; of a class that is denied, the rest are made more probable."""
-    shares, sizes, largest, total, wrong = scores[SOFTMAX], scores[VARIANCE], -np.inf, 0.0, -1
-    if label < 0:
-        wrong = DENIED - label
-    for c in range(known):
-        largest = max(largest, shares[c])
-    for c in range(known):
-        shares[c] = math.exp(shares[c] - largest)
-        total += shares[c]
-    rest = total - shares[wrong] if wrong >= 0 else 0.0
+def learn_softmax(m: Any, x: np.ndarray, label: int, known: int, weight: float) -> None:
+    """Take one step of the Kalman filter, and let it forget a little."""
+    cells, sizes, move, shrink = m.cells, m.scores[VARIANCE], m.steps[0], m.steps[1]
     for c in range(sizes.size):
         sizes[c] = 0.0
     for f in range(x.size):
         row, square = cells[f], x[f] * x[f]
         for c in range(sizes.size):
             sizes[c] += square * row[VARIANCE, c]
-    for c in range(sizes.size):  # from here on the factors by which the weights move and the variances shrink
-        right, share = 1.0 if c == label else 0.0, shares[c] / total if c < known else 0.0
-        if wrong >= 0 and c < known:
-            right = shares[c] / rest if c != wrong and rest > 0.0 else 0.0
-        curvature = weight * PRIOR * share * (1.0 - share)
-        step = 1.0 / (1.0 + curvature * sizes[c])
-        shares[c] = weight * PRIOR * step * (right - share) if c < known else 0.0
-        sizes[c] = curvature * step
+    kalman_step(m.scores[SOFTMAX], sizes, label, known, weight, m.steps)
     growth, most = np.float32(GROWTH), np.float32(1.0)
     for f in range(x.size):
         row, value = cells[f], x[f]
         for c in range(sizes.size):
             along = row[VARIANCE, c] * value
-            row[SOFTMAX, c] += shares[c] * along
-            row[VARIANCE, c] = min(most, growth * (row[VARIANCE, c] - sizes[c] * along * along))
+            row[SOFTMAX, c] += move[c] * along
+            row[VARIANCE, c] = min(most, growth * (row[VARIANCE, c] - shrink[c] * along * along))
 
 
 @kernel()
@@ -208,6 +193,7 @@ FIELDS = {
     "trials": Field(),
     "x": Field(("row",), merge="", dtype=np.float32, saved=False),
     "scores": Field((ROWS, "class"), merge="", dtype=np.float32, saved=False),
+    "steps": Field((2, "class"), merge="", dtype=np.float32, saved=False),
 }
 
 
@@ -246,7 +232,7 @@ def play_dense(
             known = max(counts[t], label + 1)
             learn_dense(x, one, label, known, trials[0], weights[t], cells, scores)
             if known > 1:
-                learn_softmax(x, label, known, weights[t], cells, scores)
+                learn_softmax(m, x, label, known, weights[t])
 
 
 class DenseMembers(Group):

@@ -6,6 +6,7 @@ line of the registry in `pool_members`; the pool fuses, saves, grows, merges and
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,11 +25,13 @@ __all__ = [
     "SingleMatrix",
     "Task",
     "best_rival",
+    "kalman_step",
     "moments_of",
     "renamed",
 ]
 
 
+PRIOR = 10.0  # variance of a softmax's weights at first
 DENIED = -2  # less a class, in the place of a label: all that is known is that it is not this class
 
 Single = float32[::1]
@@ -156,3 +159,30 @@ def best_rival(scores: np.ndarray, label: int, known: int) -> int:
         if c != label and (rival < 0 or scores[c] > scores[rival]):
             rival = c
     return rival
+
+
+@kernel()
+def kalman_step(means: np.ndarray, sizes: np.ndarray, label: int, known: int, weight: float, steps: np.ndarray) -> None:
+    """Write how far a softmax by the extended Kalman filter moves for each class, and by how much its variances shrink.
+
+    ``means`` are its scores and ``sizes`` the sums of x_f^2 S_fc; variances are in units of `PRIOR`. With
+    along = S_fc x_f, weights move by ``steps[0, c]`` along, and variances fall by ``steps[1, c]`` along^2. Of a class
+    that is denied, the rest are made more probable.
+    """
+    shares, largest, total, wrong = steps[0], -np.inf, 0.0, DENIED - label if label < 0 else -1
+    for c in range(known):
+        largest = max(largest, means[c])
+    for c in range(known):
+        shares[c] = math.exp(means[c] - largest)
+        total += shares[c]
+    rest = total - shares[wrong] if wrong >= 0 else 0.0
+    for c in range(shares.size):
+        if c >= known:
+            steps[0, c] = steps[1, c] = 0.0
+            continue
+        share, right = shares[c] / total, 1.0 if c == label else 0.0
+        if wrong >= 0:
+            right = shares[c] / rest if c != wrong and rest > 0.0 else 0.0
+        curvature = weight * PRIOR * share * (1.0 - share)
+        size = 1.0 + curvature * sizes[c]
+        steps[0, c], steps[1, c] = weight * PRIOR * (right - share) / size, curvature / size

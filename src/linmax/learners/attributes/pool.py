@@ -9,7 +9,8 @@ decision changes, and where a group studies the first trials, all members start 
 trials once more.
 
 A label of -2 - c says only that the class is not c (`DENIED`): members let c fall behind the best other class. A trial
-of weight w scales the members' steps: C = w in PA-I and SCW-I, r / w in AROW, w counts in naive Bayes.
+of weight w scales the members' steps: C = w in PA-I and SCW-I, r / w in AROW, w losses in softmax, w counts in naive
+Bayes.
 
 Rows that follow a stream of long runs of one label say little about other rows. Predictions for such rows come from
 members weighed on a sample of the stream, or from a pool that learned the sample in random order (`AtLarge`).

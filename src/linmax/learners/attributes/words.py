@@ -1,30 +1,17 @@
-"""PA-I, AROW, naive Bayes and log odds over sparse attributes: a group of members of the pool for attributes.
-
-Naive Bayes (`sparse_bayes`) scales attributes and weights them by what its counts show, for itself and for the linear
-members (`sparse_linear`). It sees nothing of theirs: `lead` may be ahead of `follow`, in another thread.
-
-Sparse attributes as the members for words have them, and what counts show: complement naive Bayes and log odds.
+"""PA-I, softmax, naive Bayes and log odds over sparse attributes: a group of members of the pool for attributes.
 
 Attributes are taken as x = log(1 + v), the constant among them, of length 1. Naive Bayes has them weighted by inverse
 document frequency, log((t + 2) / df), and a = .1: generative, good from the first trials. Its counts n_fc show how much
 an attribute says about the classes: the Kullback-Leibler divergence KL of p(c | f) = (n_fc + .3 p(c)) / (n_f + .3) from
-p(c), the classes' shares of all counts. PA-I has attributes weighted by idf (KL + .1), and so has the member for log
-odds: the sum of x_f log(p(c | f) / p(c)).
+p(c), the classes' shares of all counts. PA-I (C = 1) has attributes weighted by idf (KL + .1), and learns against the
+best rival: it tracks. So has the member for log odds: the sum of x_f log(p(c | f) / p(c)). Softmax has them as they
+are, and learns by the extended Kalman filter with a diagonal (`kalman_step`): second order, and also good where labels
+are uncertain, such as clicks.
 
 References
 ----------
-Rennie, Shih, Teevan and Karger (2003), Tackling the poor assumptions of naive Bayes text classifiers. Sparck Jones
-(1972): idf.
-
-PA-I and AROW over sparse attributes, side by side, as `sparse_bayes` scales and weights them.
-
-PA-I (C = 1) has attributes weighted by how rare they are and by what they say about the classes, and learns against
-the best rival: it tracks. AROW (r = .1) has them as they are, and learns one against all: second order.
-
-References
-----------
-Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), Online passive-aggressive algorithms: PA-I. Crammer, Kulesza
-and Dredze (2009), Adaptive regularization of weight vectors: AROW.
+Crammer, Dekel, Keshet, Shalev-Shwartz and Singer (2006), Online passive-aggressive algorithms: PA-I. Rennie, Shih,
+Teevan and Karger (2003), Tackling the poor assumptions of naive Bayes text classifiers. Sparck Jones (1972): idf.
 """
 
 from __future__ import annotations
@@ -43,7 +30,7 @@ from linmax.data.scaling import squash
 from linmax.jit.compiling import kernel
 from linmax.jit.float_rows import add_log_rows, add_row, add_rows, entropy_row, log_row, shrink_row, squash_row, sum_row
 from linmax.jit.prefetch import fetch
-from linmax.learners.attributes.member import DENIED, Group, SingleCube, Task, best_rival
+from linmax.learners.attributes.member import DENIED, Group, SingleCube, Task, best_rival, kalman_step
 from linmax.learners.base import Field, Mixture, mix_by_precision, struct_of
 
 __all__ = ["LINEAR", "ROOM", "SparseMembers"]
@@ -55,7 +42,7 @@ LEAST_TELLING = 0.1  # an attribute that says nothing about the classes still co
 RAREST_CLASS = 1e-9  # share of all counts; a class that has less is left out
 LINE = 16  # numbers in a cache line
 
-TELLING, PLAIN, SQUARE = range(3)  # rows of x: as PA-I has it, as AROW has it, and its squares for variances
+TELLING, PLAIN, SQUARE = range(3)  # rows of x: as PA-I has it, as the softmax has it, and its squares for variances
 
 
 # Rows of an attribute's cells, and how many there are; attribute 0 is the constant.
@@ -78,7 +65,9 @@ FIELDS = {
     "shares": Field((2, "class"), merge="", dtype=np.float32, saved=False),  # of all counts, and 1 / them
     "bayes": Field(("class",), merge="", dtype=np.float32, saved=False),  # scores of naive Bayes
     "odds": Field(("class",), merge="", dtype=np.float32, saved=False),  # log odds
-    "scores": Field((LINEAR, "class"), merge="", dtype=np.float32, saved=False),  # PA, AROW and AROW's variances
+    "scores": Field(
+        (LINEAR, "class"), merge="", dtype=np.float32, saved=False
+    ),  # of PA and the softmax, and its variances
     "steps": Field((2, "class"), merge="", dtype=np.float32, saved=False),
 }
 WordsT = struct_of(FIELDS).numba_type
@@ -206,13 +195,12 @@ def log_odds(counts: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.maximum((shares * sizes * logs / sums).sum(axis=1), 0.0) + LEAST_TELLING, logs
 
 
-AROW = 0.1  # its r
 GROUP = 8  # attributes whose cells are asked for at a time
 
 
 @kernel()
 def score_linear(m: Any, instances: Trials, t: int, size: int) -> None:
-    """Write the scores of PA and AROW, and AROW's variances; the next trial's cells are prefetched."""
+    """Write the scores of PA and the softmax, and its variances; the next trial's cells are prefetched."""
     scores, scaled, cells = m.scores, m.scaled, m.cells
     width, plain, square = scores.shape[1], scaled[PLAIN], scaled[SQUARE]
     for j in range(size):
@@ -230,60 +218,31 @@ def score_linear(m: Any, instances: Trials, t: int, size: int) -> None:
 
 @kernel()
 def learn_linear(m: Any, indices: np.ndarray, first: int, size: int, label: int, known: int, weight: float) -> None:
-    """Take one step of PA and of AROW; a weight is PA's C, and what AROW's r is divided by."""
-    scores, factor, shrink, cells, cells_at = m.scores, m.steps[0], m.steps[1], m.cells, m.places[1]
-    most, noise = np.float32(weight), np.float32(AROW / weight)
+    """Take one step of PA, of which a weight is the C, and of the softmax.
+
+    A class that is denied falls behind PA's best other one, which itself stays as it is.
+    """
+    scores, cells, cells_at = m.scores, m.cells, m.places[1]
     width, telling, plain = scores.shape[1], m.scaled[TELLING], m.scaled[PLAIN]
-    step, rival = np.float32(0.0), best_rival(scores[0], label, known)
-    if rival >= 0:
+    wrong = DENIED - label if label < 0 else -1
+    step, best = np.float32(0.0), best_rival(scores[PA], wrong if wrong >= 0 else label, known)
+    if best >= 0:
         square = np.float32(0.0)
         for j in range(size):
             square += telling[j] * telling[j]
-        loss = np.float32(1.0) - (scores[0, label] - scores[0, rival])
+        lead = scores[PA, best] - scores[PA, wrong] if wrong >= 0 else scores[PA, label] - scores[PA, best]
+        loss = np.float32(1.0) - lead
         if loss > 0.0 and square > 0.0:
-            step = min(most, loss / (np.float32(2.0) * square))
-    active = False
-    for c in range(width):
-        factor[c] = shrink[c] = 0.0
-    for c in range(known):
-        sign = np.float32(1.0 if c == label else -1.0)
-        loss = np.float32(1.0) - sign * scores[1, c]
-        if loss > 0.0:
-            shrink[c] = np.float32(1.0) / (scores[2, c] + noise)
-            factor[c] = sign * loss * shrink[c]
-            active = True
+            step = min(np.float32(weight), loss / (np.float32(2.0) * square))
+    kalman_step(scores[MEAN], scores[VARIANCE], label, known, weight, m.steps)
     for j in range(size):
         place = cells_at[j]
         if step > 0.0:
             column = indices[first + j - 1] + 1 if j else 0
-            cells[column, PA, label] += step * telling[j]
-            cells[column, PA, rival] -= step * telling[j]
-        if active:
-            shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], m.steps)
-
-
-@kernel()
-def deny_linear(m: Any, indices: np.ndarray, first: int, size: int, wrong: int, known: int, weight: float) -> None:
-    """Let this class fall behind the best other one, which itself stays as it is: one step of PA and of AROW."""
-    scores, telling, plain, cells = m.scores, m.scaled[TELLING], m.scaled[PLAIN], m.cells
-    other = best_rival(scores[0], wrong, known)
-    if other < 0:
-        return
-    square = np.float32(0.0)
-    for j in range(size):
-        square += telling[j] * telling[j]
-    loss = np.float32(1.0) - (scores[0, other] - scores[0, wrong])
-    step = np.float32(0.0)
-    if loss > 0.0 and square > 0.0:
-        step = min(np.float32(weight), loss / (np.float32(2.0) * square))
-    loss = np.float32(1.0) - (scores[1, best_rival(scores[1], wrong, known)] - scores[1, wrong])
-    shrink = np.float32(1.0) / (scores[2, wrong] + np.float32(AROW / weight)) if loss > 0.0 else np.float32(0.0)
-    for j in range(size):
-        column = indices[first + j - 1] + 1 if j else 0
-        cells[column, PA, wrong] -= step * telling[j]
-        along = cells[column, VARIANCE, wrong] * plain[j]
-        cells[column, MEAN, wrong] -= loss * shrink * along
-        cells[column, VARIANCE, wrong] -= shrink * along * along
+            if wrong < 0:
+                cells[column, PA, label] += step * telling[j]
+            cells[column, PA, wrong if wrong >= 0 else best] -= step * telling[j]
+        shrink_row(cells, place + MEAN * width, place + VARIANCE * width, width, plain[j], m.steps)
 
 
 @kernel(types.void(WordsT, TrialsT, boolean, SingleCube, int64))
@@ -308,10 +267,9 @@ def play_words(m: Any, given: Trials, learn: bool, votes: np.ndarray, member: in
             continue
         label, weight, first = given.labels[t], given.weights[t], given.indptr[t]
         known = max(known, label + 1)
-        if label < 0:
-            deny_linear(m, given.indices, first, size, DENIED - label, known, weight)
-        else:
+        if label >= 0:
             learn_bayes(m, given.indices, first, size, label, weight, amount)
+        if known > 1:
             learn_linear(m, given.indices, first, size, label, known, weight)
         trials[0] += 1.0
 
@@ -322,7 +280,7 @@ ROOM = 16  # the share of rows that is spare, for attributes to come: one in 16
 class SparseMembers(Group):
     """Linear members, which learn from mistakes, and generative ones, which count."""
 
-    members = ("PA-I", "AROW", "naive Bayes", "log odds")
+    members = ("PA-I", "softmax", "naive Bayes", "log odds")
     sparse = True
     fields: ClassVar = FIELDS
 
@@ -383,13 +341,13 @@ class SparseMembers(Group):
         telling = (rarity * informative)[:, None]
         return {
             "PA-I": cells[:, PA] * telling,
-            "AROW": cells[:, MEAN],
+            "softmax": cells[:, MEAN],
             "naive Bayes": bayes * rarity[:, None],
             "log odds": odds[:, :k] * telling,
         }
 
     def mix(self, mixture: Mixture, width: int) -> None:
-        """Become the mixture: PA-I by shares, AROW by precision; what was counted adds up."""
+        """Become the mixture: PA-I by shares, the softmax by precision; what was counted adds up."""
         super().mix(mixture, width)
         self.used, shape = len(self.counts), self.counts.shape
         pa, means = np.zeros(shape), []
