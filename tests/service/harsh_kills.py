@@ -81,8 +81,9 @@ class Nemesis:
     def look_for_cuts(self):
         """In a copy of the files: whether events were removed, and whether the kill came before all of them were."""
         with tempfile.TemporaryDirectory() as folder:
-            for path in self.data.glob("log.sqlite*"):
-                shutil.copy2(path, folder)
+            for path in (self.data / "log.sqlite", self.data / "log.sqlite-wal"):
+                if path.exists():
+                    shutil.copy2(path, folder)
             kept = asked(Path(folder), "SELECT kept FROM models WHERE model = 1")
             left = asked(Path(folder), f"SELECT count(*) FROM events WHERE model = 1 AND kind > 1 AND seq <= {kept}")
         self.counts["cuts"] += kept > self.kept

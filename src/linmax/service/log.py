@@ -372,14 +372,13 @@ class EventLog:
         for left in (fresh, fresh.with_name(f"{fresh.name}-journal")):
             left.unlink(missing_ok=True)
         vfs = CheckedVFS(self._base)
-        copy = _connect(fresh, vfs, 0.0)
-        copy.execute(f"PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = FULL; BEGIN; {TABLES}")
-        for table in re.findall(r"CREATE TABLE (\w+)", TABLES):
-            marks = ",".join("?" * len(self.database.execute(f"PRAGMA table_info({table})").fetchall()))
-            rows = self.database.execute(f"SELECT * FROM {table} NOT INDEXED")
-            copy.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-        copy.execute(f"{INDEXES} PRAGMA user_version = {VERSION}; COMMIT")
-        copy.close()
+        with contextlib.closing(_connect(fresh, vfs, 0.0)) as copy:
+            copy.execute(f"PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = FULL; BEGIN; {TABLES}")
+            for table in re.findall(r"CREATE TABLE (\w+)", TABLES):
+                marks = ",".join("?" * len(self.database.execute(f"PRAGMA table_info({table})").fetchall()))
+                rows = self.database.execute(f"SELECT * FROM {table} NOT INDEXED")
+                copy.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            copy.execute(f"{INDEXES} PRAGMA user_version = {VERSION}; COMMIT")
         self.database.close()
         aside = self.path.with_name("aside") / f"log-{time.time_ns()}"
         aside.parent.mkdir(mode=0o700, exist_ok=True)
