@@ -56,7 +56,7 @@ def test_docstrings_are_whole(name):
     assert missing_parts(DESCRIBED[name]) == []
 
 
-def test_what_is_no_class_or_function_is_a_constant_or_a_type():
+def test_other_names_are_constants_or_types():
     assert set(NAMES) - set(DESCRIBED) <= {
         "normalization.NORMALIZATIONS",
         "theory.adversaries.Adversary",

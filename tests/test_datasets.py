@@ -93,7 +93,7 @@ def test_votes_and_noise_are_uniform():
     np.testing.assert_allclose(np.bincount(shift, minlength=5)[1:] / noisy.sum(), 0.25, atol=0.02)
 
 
-def test_noise_one_never_tells_the_truth():
+def test_noise_one_is_never_right():
     for k in (2, 5):
         problem = majority_problem(k=k, noise=1.0, trials=500)
         assert (problem.labels != problem.clean).all()
@@ -180,6 +180,6 @@ def test_models_fail_together_and_weak_ones_outvote_the_strong():
         ("sizes", 0, "sizes"),
     ],
 )
-def test_what_cannot_be_is_refused(argument, value, remedy):
+def test_invalid_arguments_are_refused(argument, value, remedy):
     with pytest.raises(ValueError, match=remedy):
         jury_problem(**{argument: value})

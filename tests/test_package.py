@@ -35,7 +35,7 @@ def the_project():
 # -- the badges ----------------------------------------------------------------------------------------------------
 
 
-def test_the_badges_say_what_the_project_says():
+def test_badges_match_project():
     pytest.importorskip("matplotlib")
     drawn = runpy.run_path(str(ROOT / "docs" / "figures.py"))["badges"]()
     shown = re.findall(r"!\[(.*?)\]\(docs/_static/badge-(\w+)\.svg\)", (ROOT / "README.md").read_text(encoding="utf-8"))

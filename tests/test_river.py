@@ -94,7 +94,7 @@ def test_scale(scale):
     assert divided == ({"a": 1.0, "b": 0.5, "c": 0.0} if scale == "max" else {"a": 16.0, "b": 2.5, "c": 0.0})
 
 
-def test_a_rule_that_needs_the_scale_says_so():
+def test_rule_that_requires_scale_raises():
     model = river.LinearMaxClassifier("winnow(1.1)", scale="none")
     with pytest.raises(ValueError, match="needs attributes in"):
         model.learn_one({"a": 4.0}, "x")
@@ -168,7 +168,7 @@ def test_an_array_as_a_value_is_refused_by_name(learner, known):
 
 
 @pytest.mark.parametrize("name", ["winnow", "balanced-winnow", "p-norm", "committee"])
-def test_a_learner_that_lacks_a_parameter_says_what_to_write(name):
+def test_learner_without_parameter_raises(name):
     with pytest.raises(TypeError, match=rf"{name} needs a value for \w+; write it in brackets, as in") as told:
         river.LinearMaxClassifier(name)
     written = str(told.value).rsplit(" ", 1)[1]
@@ -243,7 +243,7 @@ def test_names_of_several_kinds():
 @pytest.mark.parametrize(
     "make", [lambda: river.LinearMaxClassifier("AR-winnow(1.1)"), lambda: copy.deepcopy(MODELS["fusion"])]
 )
-def test_goes_on_as_if_it_had_never_stopped(make):
+def test_resumes_with_same_bits(make):
     data = trials()
     model = make()
     play(model, data[:60])

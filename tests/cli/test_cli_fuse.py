@@ -38,7 +38,7 @@ def figures(path: Path) -> dict:
     return json.loads(path.read_text())
 
 
-def test_what_it_says_is_what_the_fusion_does(votes, tmp_path, capsys):
+def test_decision_matches_fusion(votes, tmp_path, capsys):
     arguments = ["fuse", str(votes), "--label", "right", "--ignore", "id", "--learner", LEARNER]
     arguments += ["--test-fraction", "0.25", "--json", str(tmp_path / "out.json")]
     arguments += ["--model", str(tmp_path / "model.linmax"), "--plot", str(tmp_path / "curves.png")]

@@ -65,7 +65,7 @@ def test_predictions_of_several_tables(tmp_path, capsys) -> None:
     assert pd.read_csv(tmp_path / "open.csv")["line"].tolist() == [2, 12, 22, 32] * 2  # of their own table
 
 
-def test_what_is_refused_names_the_table(tmp_path, capsys) -> None:
+def test_errors_name_the_table(tmp_path, capsys) -> None:
     frame = table(40)
     frame.to_csv(tmp_path / "one.csv", index=False)
     frame.drop(columns="right").to_csv(tmp_path / "two.csv", index=False)
@@ -96,7 +96,7 @@ def test_a_header_within_the_data_in_another_order_is_refused(tmp_path, capsys, 
     assert "line 32 is the header again, with its columns in another order" in capsys.readouterr().err
 
 
-def test_on_a_cluster_votes_for_what_is_never_a_label_abstain(tmp_path, capsys) -> None:
+def test_cluster_counts_unknown_votes_as_abstentions(tmp_path, capsys) -> None:
     pytest.importorskip("distributed")
     frame = table(90).drop(columns="line").astype(str)
     frame.loc[frame.index % 9 == 4, "ann"] = "no idea"

@@ -41,7 +41,7 @@ def fuse(*arguments: str) -> None:
     assert main(["fuse", *arguments, "--label", "right", "--ignore", "id"]) == 0
 
 
-def test_going_on_is_learning_all_at_once_and_predictions_are_those_of_the_fusion(tmp_path, capsys) -> None:
+def test_resumed_fusion_equals_one_fit(tmp_path, capsys) -> None:
     rows, labels = problem()
     first, more, whole = (str(tmp_path / name) for name in ("first.linmax", "more.linmax", "whole.linmax"))
     halves = (
@@ -100,7 +100,7 @@ def test_rows_without_a_label_are_predicted_in_place(tmp_path, capsys) -> None:
         assert [int(row["line"]) for row in found] == [t + 2 for t in open_rows]
 
 
-def test_a_table_without_any_label_teaches_agreement_and_is_predicted(tmp_path, capsys) -> None:
+def test_unlabeled_table_is_learned_by_agreement(tmp_path, capsys) -> None:
     random = np.random.default_rng(3)
     truth = random.integers(0, 3, 200)
     right = random.random((200, 7)) < [0.9, 0.9, 0.9, 0.4, 0.4, 0.4, 0.4]
@@ -203,7 +203,7 @@ def test_scores_from_columns_and_objects_and_pipes(tmp_path, capsys, monkeypatch
     assert "row 2: the score in column 'a:y' is 'much', which is not a number" in capsys.readouterr().err
 
 
-def test_show_tells_of_members_calibration_and_weights(tmp_path, capsys) -> None:
+def test_show_prints_members_calibration_and_weights(tmp_path, capsys) -> None:
     rows, labels = problem(150)
     model, figures = str(tmp_path / "fusion.linmax"), tmp_path / "figures.json"
     fuse(write(tmp_path / "votes.csv", rows, labels), "--model", model)
@@ -269,7 +269,7 @@ def test_voters_and_classes_may_join_with_a_later_table(tmp_path, capsys) -> Non
     assert capsys.readouterr().out.split() == ["fox"]  # a class that a vote names, as VoteFusion.predict has it
 
 
-def test_scores_go_on_in_the_order_of_the_classes_of_the_fusion(tmp_path, capsys) -> None:
+def test_resumed_scores_follow_class_order(tmp_path, capsys) -> None:
     random = np.random.default_rng(2)
     labels, scores = random.integers(0, 2, 60), random.random((60, 2))
     scores[np.arange(60), labels] += 0.5
@@ -324,7 +324,7 @@ def test_ids_are_no_voters_and_options_that_contradict_are_refused(tmp_path, cap
         assert not shown.out
 
 
-def test_rows_that_say_only_what_is_wrong_are_told_apart(tmp_path, capsys) -> None:
+def test_wrong_rows_are_reported_separately(tmp_path, capsys) -> None:
     rows, labels = problem(40)
     path = tmp_path / "votes.csv"
     marked = [f"{','.join(row)},{label},{t % 4 == 1}" for t, (row, label) in enumerate(zip(rows, labels, strict=True))]
@@ -366,7 +366,7 @@ def test_answers_in_an_object_of_their_own_are_votes(tmp_path, capsys) -> None:
     )
 
 
-def test_what_is_fused_as_an_abstention_is_predicted_as_one(tmp_path, capsys) -> None:
+def test_abstentions_are_the_same_in_predict(tmp_path, capsys) -> None:
     lines = [f"{t % 3},{-1 if t % 4 == 1 else (t + t % 5) % 3},{t % 3}" for t in range(40)]
     path, model = tmp_path / "votes.csv", str(tmp_path / "fusion.linmax")
     path.write_text("\n".join(["v,w,label", *lines]))
@@ -434,7 +434,7 @@ def test_answers_that_are_whole_numbers_in_an_object_are_votes(tmp_path, capsys)
     assert linmax.VoteFusion.load(model).report().to_dict()["mistakes"] == fusion.report().to_dict()["mistakes"]
 
 
-def test_who_names_no_class_of_the_fusion_abstains_and_almost_naming_one_is_told(tmp_path, capsys) -> None:
+def test_unknown_votes_abstain_and_near_misses_are_reported(tmp_path, capsys) -> None:
     rows, labels = problem()
     for t in range(0, 400, 10):  # many refuse at once
         rows[t] = ["N/A"] * 5 + ["B.", "c"]

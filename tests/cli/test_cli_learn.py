@@ -197,7 +197,7 @@ def test_standard_input_and_output(data: Path) -> None:
     assert json.loads(Path("f").read_text())["trials"] == 600
 
 
-def test_refused_lines_are_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused_lines_are_reported(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("some.svm").write_text("1 1:1\n1 2:x\n2 3:nan\n2 4:1 4:2\n2 5:1\n")
     assert main(["learn", "some.svm", "--learner", "perceptron", "--quiet", "--model", "m"]) == 2
     shown = capsys.readouterr()

@@ -227,7 +227,7 @@ def test_closed_streams_are_no_matter(closed: int, model: Path) -> None:
     "arguments",
     [["predict", "m", "many.vw"], ["learn", "many.vw", "--predictions", "-", "--quiet", "--learner", "perceptron"]],
 )
-def test_a_reader_that_has_enough_is_no_error_to_tell_of(arguments: list[str], model: Path) -> None:
+def test_closed_pipe_is_no_error(arguments: list[str], model: Path) -> None:
     Path("many.vw").write_text("".join(LINES * 20_000))
     with running(*arguments) as process:
         assert process.stdout is not None

@@ -54,7 +54,7 @@ def test_a_combination_shows_the_mistakes_of_its_members(folder, capsys):
     assert f"{figures['members']['A-perceptron']} mistakes  A-perceptron" in told
 
 
-def test_a_fusion_speaks_of_its_calibration_once_there_is_one(folder, capsys):
+def test_show_prints_calibration_once_fitted(folder, capsys):
     for trials, there in [(5, False), (100, True)]:
         jury = linmax.datasets.jury_problem(trials=trials)
         linmax.VoteFusion().fit(jury.votes, jury.labels).save("m.linmax")
@@ -62,7 +62,7 @@ def test_a_fusion_speaks_of_its_calibration_once_there_is_one(folder, capsys):
         assert bool(figures["calibration"]) == ("calibration: sharpness" in told) == there
 
 
-def test_what_a_user_decided_is_told_as_such():
+def test_user_decision_is_reported():
     assert decided_text({"attributes are": "words", "decided by": "the learner"}) == (
         "attributes are taken for words, as the learner decided"
     )

@@ -19,7 +19,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a.csv").write_text(TABLE)
 
 
-def test_lines_of_the_test_that_cannot_be_read_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_test_lines_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     Path("t.csv").write_text("n,y\n1,p\n2,3,q\n6,q\n")
     assert main(["learn", "a.csv", *FAST, "--test", "t.csv", "--model", "m", "--json", "f", "--quiet"]) == 2
     said = capsys.readouterr()
@@ -33,7 +33,7 @@ def test_lines_of_the_test_that_cannot_be_read_are_told(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("how", ["predict", "test"])
-def test_labels_that_were_never_learned_are_told(how: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_labels_are_reported(how: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("t.csv").write_text("n,y\n1,p\n6,Q\n5,Q\n3,\n")
     if how == "test":
         assert main(["learn", "a.csv", *FAST, "--test", "t.csv", "--quiet"]) == 0
@@ -49,7 +49,7 @@ def test_labels_that_were_never_learned_are_told(how: str, capsys: pytest.Captur
     ) in told
 
 
-def test_labels_that_look_missing_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_that_look_missing_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.csv").write_text(f"{TABLE}1,\n2,NA\n")
     assert main(["learn", "a.csv", *FAST]) == 0
     said = capsys.readouterr().out

@@ -306,7 +306,7 @@ def wait_for_port(port):
     raise TimeoutError(f"nobody listens at port {port}")
 
 
-def test_a_scheduler_that_goes_away_is_said_by_name(tmp_path, paths):
+def test_lost_scheduler_is_named(tmp_path, paths):
     port = free_port()
     address, python = f"tcp://127.0.0.1:{port}", [sys.executable, "-m"]
     with (tmp_path / "errors").open("w") as errors:
@@ -367,7 +367,7 @@ def test_bad_shards_are_named(tmp_path, paths, client):
         cluster.fit("perceptron", str(tmp_path / "*.none"))
 
 
-def test_what_cannot_be_mixed_is_refused_before_anything_starts(paths):
+def test_unmixable_learner_is_refused_before_start(paths):
     class Unused:
         """Client that must not be used."""
 
@@ -400,7 +400,7 @@ def test_what_cannot_be_mixed_is_refused_before_anything_starts(paths):
 # -- checkpoints -------------------------------------------------------------------------------------------------------
 
 
-def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(tmp_path, paths):
+def test_killed_driver_resumes_from_checkpoint(tmp_path, paths):
     folder = tmp_path / "kept"
     script = textwrap.dedent(
         """

@@ -79,7 +79,7 @@ def test_what_x_and_y_are_computed_from_is_computed_once(here, client):
         assert _counted.times == before + 3
 
 
-def test_labels_and_weights_beside_rows(client):
+def test_labels_and_weights_as_separate_arrays(client):
     weights = np.linspace(0.1, 2.0, 120)
     parts = [TABLE[i : i + 40].assign(sample_weight=weights[i : i + 40]) for i in (0, 40, 80)]
     expected = cluster.fit("pa-i(0.1)", parts, reading={"label": "kind", "weight": "sample_weight"}).model
@@ -167,7 +167,7 @@ def test_rows_in_memory_are_fitted_as_scikit_learn_does():
         model.fit(TABLE, sample_weight=np.ones(120))
 
 
-def test_a_classifier_goes_on_from_its_checkpoint(tmp_path):
+def test_classifier_resumes_from_checkpoint(tmp_path):
     kept = str(tmp_path / "kept")
     cluster.DaskClassifier(LEARNER, checkpoint=kept).fit(split(FRAME), split(pd.Series(NAMES)))
     more = cluster.DaskClassifier(LEARNER, passes=2, checkpoint=kept, resume=True)
@@ -208,7 +208,7 @@ def test_indices_that_dask_writes_are_no_attributes(tmp_path):
     assert model._dense_names == ("p", "q", "r")
 
 
-def test_folders_above_what_is_given_are_no_columns(tmp_path):
+def test_parent_folders_are_no_columns(tmp_path):
     root = tmp_path / "run=3"
     for year in (2024, 2025):
         (root / f"year={year}").mkdir(parents=True)
@@ -233,13 +233,13 @@ def test_who_watches_may_fail(client):
             cluster.fit(LEARNER, split(TABLE), client=where, watch=broken, reading={"label": "kind"})
 
 
-def test_shards_that_all_fail_are_named_and_nothing_else_is_said(client, caplog):
+def test_only_failed_shards_are_reported(client, caplog):
     with pytest.raises(cluster.ShardError, match="5 of 5 shards failed in pass 1"):
         cluster.fit(LEARNER, split(TABLE, 5), client=client, reading={"label": "none"})
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_the_command_says_what_it_took_for_the_label_and_which_lines_it_refused(tmp_path, client, capsys):
+def test_command_reports_label_and_refused_lines(tmp_path, client, capsys):
     for name in ("one", "two"):
         TABLE.to_csv(tmp_path / f"{name}.csv", index=False)
     with (tmp_path / "two.csv").open("a") as file:
@@ -277,7 +277,7 @@ def test_an_interrupt_leaves_nothing_on_the_workers(client):
     assert len(mine.compute()) == 120
 
 
-def test_nothing_to_learn_from_is_said(client):
+def test_empty_input_is_reported(client):
     for where in (None, client):
         with pytest.raises(ValueError, match="partition 0, partition 1, partition 2: not one of 120 rows has a label"):
             cluster.fit(LEARNER, split(TABLE.assign(kind=None)), client=where, reading={"label": "kind"})
@@ -294,7 +294,7 @@ def test_an_adaptive_cluster_starts_workers():
 
 
 @pytest.mark.parametrize("kind", ["int64", "uint64", "float64"])
-def test_labels_beyond_what_floats_tell_apart_stay_apart(kind):
+def test_large_integer_labels_stay_distinct(kind):
     labels = np.array([2**60, 2**60 + 1, 2**60 + 2])[NUMBERS] if kind != "float64" else NUMBERS - 0.5
     y = split(pd.Series(labels.astype(kind), name="kind"))
     model = cluster.DaskClassifier(LEARNER, passes=3).fit(split(FRAME), y)
@@ -302,7 +302,7 @@ def test_labels_beyond_what_floats_tell_apart_stay_apart(kind):
     assert (model.predict(split(FRAME)) == y).compute().mean() > 0.85
 
 
-def test_a_classifier_tells_which_columns_it_had(client):
+def test_feature_names_in(client):
     y = split(pd.Series(NAMES, name="kind"))
     for fitted in (
         cluster.DaskClassifier(LEARNER).fit(split(FRAME), y),
@@ -316,7 +316,7 @@ def test_a_classifier_tells_which_columns_it_had(client):
     assert not hasattr(fitted, "feature_names_in_")
 
 
-def test_what_cannot_be_learned_from_is_said_in_terms_of_dask(client):
+def test_unsupported_input_error_names_dask_types(client):
     frame = split(TABLE)
     one, many = dask.delayed(TABLE).persist(), client.submit(lambda: TABLE)
     for wrong, error, reason in [
@@ -349,7 +349,7 @@ def test_a_client_that_was_closed_is_called_that():
         cluster.fit(LEARNER, [TABLE], client=closed)
 
 
-def test_rows_that_are_left_out_are_told_of(client):
+def test_skipped_rows_are_reported(client):
     weights = np.where(np.arange(120) == 50, np.nan, 1.0)
     given = (split(FRAME), split(pd.Series(NAMES, name="kind")), split(pd.Series(weights)))
     for where in (None, client):

@@ -222,7 +222,7 @@ def test_every_row_of_a_collection_has_an_answer_or_none_has():
             model.predict(wrong)
 
 
-def test_a_table_without_rows_says_nothing_about_columns(tmp_path):
+def test_empty_table_decides_no_columns(tmp_path):
     full, empty = tmp_path / "full.csv", tmp_path / "empty.csv"
     full.write_text("colour,x,class\n" + "red,1.5,p\ngreen,-1,q\n" * 5)
     empty.write_text("colour,x,class\n")

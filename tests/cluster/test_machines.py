@@ -105,7 +105,7 @@ with Client(sys.argv[1], timeout=180) as client:
 
 
 @pytest.mark.skipif(shutil.which("tc") is None, reason="needs tc")
-def test_slow_lines_change_no_bit_and_a_file_that_workers_do_not_have_is_named(tmp_path):
+def test_slow_lines_and_missing_file(tmp_path):
     files = [(f"part-{seed}.svm", rows(seed, 300)) for seed in range(SHARDS)]
     with machines(tmp_path, 2, files) as made:
         made.limit("20mbit")

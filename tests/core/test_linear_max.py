@@ -239,7 +239,7 @@ def test_the_longest_row_is_found(starts: list[int], longest: int, many: int, mo
 
 @pytest.mark.small
 @pytest.mark.parametrize("each", [False, True], ids=["one", "each"])
-def test_what_a_class_never_seen_is_rated(each: bool) -> None:
+def test_score_of_unseen_class(each: bool) -> None:
     """x^inf = c: a new label gives z = c - x^A for every sub-expert, thresholds and attributes included."""
     rng = np.random.default_rng(2)
     votes, attributes = rng.integers(4, size=(TRIALS, 3)), np.round(rng.random((TRIALS, 1)), 2)

@@ -104,7 +104,7 @@ def test_on_attributes_all_is_one_two_class_learner_for_each_class(rule: str, na
 
 
 @pytest.mark.small
-def test_abreast_is_bit_for_bit_what_it_is_under_a_technique_of_no_effect() -> None:
+def test_neutral_technique_changes_no_bit() -> None:
     """A stack wants scores and norms, so that another path through the loop is taken: the learner is the same."""
     rng = np.random.default_rng(5)
     trials = 200 if JIT else 20

@@ -160,7 +160,7 @@ def test_bins_of_quantiles_and_of_few_values():
     assert later.indices.tolist() == [0, 6, 3, 4]
 
 
-def test_what_cannot_be_cut():
+def test_invalid_bins():
     _, binning = bins([[1.0], [2.0]])
     with pytest.raises(ValueError, match="x must be finite, got nan in row 0, column 1; replace it"):
         bins([[1.0, np.nan]])

@@ -73,7 +73,7 @@ def test_an_id_is_no_voter() -> None:
         linmax.VoteFusion("perceptron").fit(frame.to_numpy(), ["x", "y"] * 20)
 
 
-def test_nothing_is_learned_from_what_is_refused() -> None:
+def test_refused_input_changes_nothing() -> None:
     fusion = linmax.VoteFusion("perceptron").partial_fit([["a", "b"]] * 3, ["a"] * 3)
     before = fusion.weights()
     for votes in ([[0.3, 0.4]], [[3, 4]]):
@@ -106,7 +106,7 @@ def test_an_id_that_counts_from_0_is_no_voter_either() -> None:
     assert open_ended.voters_ == ["0", "1"]  # another answer to every question, and a voter that is mostly wrong
 
 
-def test_what_is_refused_in_learning_is_refused_in_prediction() -> None:
+def test_predict_refuses_what_learn_refuses() -> None:
     votes, labels = plain()
     fusion = linmax.VoteFusion("perceptron").fit(votes, labels)
     with pytest.raises(ValueError, match="0.25 at trial 0, voter 0 is not a label"):
@@ -165,7 +165,7 @@ def test_held_out_labels_are_matched_too() -> None:
     assert told.test.accuracy == fusion.report(votes, labels).test.accuracy
 
 
-def test_what_is_no_class_at_all_is_refused_by_name() -> None:
+def test_unusable_class_is_named() -> None:
     fusion = linmax.VoteFusion("perceptron").fit({"ann": ["x", "y"], "bob": ["x", "x"]}, ["x", "y"])
     with pytest.raises(TypeError, match="votes: {'x'} at trial 0, voter 'bob' is not hashable; use one class"):
         fusion.partial_fit({"ann": ["x"], "bob": [{"x"}]}, ["x"])
@@ -185,7 +185,7 @@ def test_run_refuses_votes_and_labels_of_two_kinds() -> None:
     assert linmax.run("perceptron", instances, ["a", "b"]).model.classes == ["a", "b"]
 
 
-def test_votes_that_are_a_label_but_for_case_or_punctuation_are_told():
+def test_near_miss_votes_are_reported():
     labels = ["A", "B", "C", "D"] * 10
     votes = {"ann": labels, "bob": [f"{label}." if t % 3 else label.lower() for t, label in enumerate(labels)]}
     with pytest.warns(UserWarning, match=r"'A.' is never a label, but 'A' is, .* punctuation only, as are 7 others"):

@@ -211,7 +211,7 @@ def test_columns_grow():
     assert scaling.arrays["sparse"].shape == (3, 2)
 
 
-def test_missing_values_teach_nothing():
+def test_missing_values_are_not_learned():
     scaling = Scaling("standard", constant=0)
     found = scaling.apply(np.array([[1.0], [np.nan], [3.0]]))
     assert found.ravel().tolist() == [0.0, 0.0, 1.0]

@@ -201,7 +201,7 @@ def _own(fusion: VoteFusion, name: str) -> float:
     return float(state.model.weights.arrays.voters[state.voters.index(name)] / state.unit(state.model)[0])
 
 
-def test_the_report_tells_each_value() -> None:
+def test_report_shows_each_value() -> None:
     frame, labels = problem()
     fusion = VoteFusion("perceptron", by="subject").fit(frame.drop(columns="level"), labels)
     report = fusion.report()
@@ -228,7 +228,7 @@ def test_values_that_look_alike() -> None:
 
 @pytest.mark.parametrize("way", ["file", "pickle"])
 @pytest.mark.parametrize("learner", ["AR-winnow(1.1)", "auto"])
-def test_what_was_kept_goes_on(way: str, learner: str, tmp_path: Path) -> None:
+def test_loaded_fusion_resumes(way: str, learner: str, tmp_path: Path) -> None:
     frame, labels = problem(120)
     fusion = VoteFusion(learner, by=["subject", "level"]).fit(frame[:60], labels[:60])
     if way == "file":
@@ -321,7 +321,7 @@ def test_fuse_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("subject,v", "no column besides 'right' that may be a voter"),
     ],
 )
-def test_fuse_by_what_is_not_there(by: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fuse_by_missing_column(by: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("subject,v,right\nx,a,a\ny,b,b\n")
     assert main(["fuse", str(path), "--label", "right", "--by", by]) == 2

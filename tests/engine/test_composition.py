@@ -122,7 +122,7 @@ BAD_TOGETHER = [
 
 @pytest.mark.small
 @pytest.mark.parametrize(("text", "message"), BAD_TOGETHER)
-def test_what_cannot_be_put_together(text: str, message: str) -> None:
+def test_invalid_compositions(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run(text, TWO, [0, 1])
 

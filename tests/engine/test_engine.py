@@ -107,7 +107,7 @@ def in_pieces(learner: Any, given: Problem, length: int, **options: Any) -> dict
 @pytest.mark.small
 @learners
 @pytest.mark.parametrize(("part", "length"), list(enumerate([1, 3, 50])))
-def test_runs_go_on_where_the_last_one_ended(learner: str, part: int, length: int) -> None:
+def test_run_resumes(learner: str, part: int, length: int) -> None:
     for given in half(learner, part):
         assert_same(in_pieces(learner, given, length), everything(run(learner, given.instances, given.labels)))
 
@@ -149,7 +149,7 @@ def test_panels_and_slices_change_nothing(learner: str, monkeypatch: pytest.Monk
 
 @pytest.mark.small
 @learners
-def test_each_prediction_is_what_predict_would_have_said(learner: str) -> None:
+def test_online_predictions_equal_predict(learner: str) -> None:
     given = PROBLEMS["votes" if "nine classes" not in PROBLEMS else "dense"]
     whole = run(learner, given.instances, given.labels)
     trace = run(learner, given.instances[:5], given.labels[:5])

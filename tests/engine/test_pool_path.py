@@ -94,7 +94,7 @@ def test_labels_in_long_runs_are_judged_at_large() -> None:
     assert bits(one) == bits(other)
 
 
-def test_what_is_no_number_is_refused_and_nothing_is_learned() -> None:
+def test_invalid_number_changes_nothing() -> None:
     rows, labels = rows_of(600)
     learner = Learner()
     for x, y in zip(rows, labels, strict=True):

@@ -51,5 +51,5 @@ def test_every_rule_is_played(name: str) -> None:
         ({"a": float("nan")}, {"a": float("nan")}, True, None),
     ],
 )
-def test_differences_are_told(kept: object, found: object, exact: bool, told: str | None) -> None:
+def test_differences_are_reported(kept: object, found: object, exact: bool, told: str | None) -> None:
     assert difference(kept, found, 1e-9, exact) == told

@@ -175,7 +175,7 @@ def test_a_frame_in_long_format():
     assert list(wide.voters) == ["question_id", "model", "cost"]
 
 
-def test_a_wide_table_is_not_taken_for_a_long_one():
+def test_wide_table_is_not_read_as_long():
     frame = pd.DataFrame({"id": range(6), "model": list("xyxyxy"), "vote": list("xxyyxy"), "truth": list("xyxyxx")})
     assert list(linmax.read_votes(frame, ignore=["id"]).voters) == ["model", "vote"]
     three = pd.DataFrame({"ann": list("xyxyxy"), "bob": list("xxyyxy"), "eve": list("xyxyxx")})

@@ -92,7 +92,7 @@ def test_a_format_is_one_file_and_one_line(tmp_path, monkeypatch, registry, caps
     ("name", "where", "said"),
     [("csv", "m:C", "there is a format 'csv' already"), ("new", "module", "'module:class', got 'module'")],
 )
-def test_what_cannot_be_registered(name, where, said, registry):
+def test_invalid_formats_are_refused(name, where, said, registry):
     with pytest.raises(ValueError, match=said):
         register_format(name, where)
 
@@ -129,7 +129,7 @@ def test_formats_are_told(name, head, kind):
     assert format_of(name, head) == kind
 
 
-def test_a_table_is_not_taken_for_a_text_where_columns_are_wanted():
+def test_table_is_not_read_as_text():
     assert format_of("x.tsv", b"v\ty\none two\tp\n") == "tsv"
     assert format_of("x.tsv", b"y\tv\np\tone two\n") == "text"
     assert format_of("x.tsv", b"y\tv\np\tone two\n", columns=True) == "tsv"
@@ -227,7 +227,7 @@ def test_parquet_and_arrow_from_pipes_and_packed_files(tmp_path):
 
 
 @pytest.mark.small
-def test_a_stream_of_tables_goes_on_from_a_position(tmp_path):
+def test_table_stream_resumes_from_position(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
     from pyarrow import parquet
 
@@ -264,7 +264,7 @@ def objects(*rows: dict) -> io.BytesIO:
     return io.BytesIO("".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
-def test_all_lines_decide_together_what_an_object_holds():
+def test_all_lines_decide_object_schema():
     some = objects({"a": None}, {"a": {"x": 1, "y": "no"}}, {"a": {"x": None}}, {"a": {}}, {"a": {"x": 0.5, "y": ""}})
     assert read_columns(some, "jsonl") == {"x": [None, 1, None, None, 0.5], "y": [None, "no", None, None, None]}
     numbers = objects({"a": {"x": 1}, "b": "p"}, {"a": {"x": 2, "y": 3}})

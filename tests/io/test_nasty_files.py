@@ -71,7 +71,7 @@ def test_rows_and_messages(
 
 
 @pytest.mark.parametrize("entry", FILES, ids=[name for name, *_ in FILES])
-def test_fuse_reads_it_or_says_why_not(
+def test_fuse_reads_or_refuses(
     entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name, data, _, _ = entry

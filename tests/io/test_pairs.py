@@ -62,7 +62,7 @@ def test_columns_of_tables() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 4096])
-def test_a_pool_learns_what_no_sum_tells(rows: int, tmp_path: Path) -> None:
+def test_pool_learns_interactions(rows: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [f"{(a + b) % 2} |p a{a} |q b{b} |r c{c}" for a, b, c in rng.integers(0, 6, (600, 3))]
     model = StreamModel("attributes(sparse)")
@@ -99,7 +99,7 @@ def test_hashed_names() -> None:
 
 
 @pytest.mark.parametrize("pairs", [["t"], ["t:"], [":b"], ["a:b:c"]])
-def test_what_is_no_pair(pairs: list[str]) -> None:
+def test_invalid_pairs(pairs: list[str]) -> None:
     with pytest.raises(ValueError, match="names no two groups of attributes; write a:b, or all"):
         stream(VW, pairs=pairs)
 
@@ -115,7 +115,7 @@ def test_too_many_pairs_of_a_row() -> None:
         list(stream(lines, pairs=["all"]))
 
 
-def test_a_group_that_is_not_there_is_told() -> None:
+def test_missing_group_is_reported() -> None:
     rows = stream(VW, pairs=["t:nobody"])
     assert len(list(rows)) == 1
     assert rows.remarks() == ["There is nothing to pair: no attribute, column or namespace is called 'nobody'."]

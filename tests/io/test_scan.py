@@ -127,7 +127,7 @@ def test_forms(text):
         ("9" * 400, WILD),
     ],
 )
-def test_what_is_no_number(text, status):
+def test_invalid_numbers(text, status):
     assert read(text)[2] == status
 
 

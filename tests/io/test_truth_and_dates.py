@@ -76,7 +76,7 @@ def test_a_model_of_one_format_knows_true_and_false_of_another(tmp_path, capsys,
     assert "not learned" not in capsys.readouterr().err
 
 
-def test_classes_that_a_model_has_stay_apart() -> None:
+def test_known_classes_stay_distinct() -> None:
     classes = Classes(["true", "True"])
     assert [classes.number(word) for word in ("True", "true", "TRUE", "False", "FALSE")] == [1, 0, 0, 2, 2]
     assert classes.names == ["true", "True", "False"]
@@ -100,7 +100,7 @@ def test_dates_within_objects_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("shown", ["1,275.35", "$671.82", "12 %", "1'250", "1.250,75"])
-def test_numbers_written_for_readers_are_told(shown: str) -> None:
+def test_formatted_numbers_are_reported(shown: str) -> None:
     lines = ["price;n;y", *(f'"{shown}";{i};{"pq"[i % 2]}' for i in range(9))]
     _, notes, _ = rows(lines, format="csv")
     told = [note for note in notes if "'price'" in note]
@@ -111,7 +111,7 @@ def test_numbers_written_for_readers_are_told(shown: str) -> None:
     assert not [note for note in rows(lines, format="csv", categorical=["price"])[1] if "'price'" in note]
 
 
-def test_numbers_as_text_are_told() -> None:
+def test_numbers_as_text_are_reported() -> None:
     table = {"n": ["1.5", "2.5"], "kind": ["a", "b"], "y": ["p", "q"]}
     lines = [json.dumps({"n": n, "kind": kind, "label": y}) for n, kind, y in zip(*table.values(), strict=True)]
     for found in (rows(pd.DataFrame(table)), rows(pa.table(table)), rows(lines, format="jsonl")):

@@ -38,7 +38,7 @@ def rows(source: object, **options: object) -> tuple[list, list[str]]:
 
 @pytest.mark.parametrize("how", ["arrow", "pandas", "parquet"])
 @pytest.mark.parametrize("column", STRANGE)
-def test_what_is_no_attribute_is_ignored_with_a_word(column: str, how: str, tmp_path: Path) -> None:
+def test_ignored_columns_are_reported(column: str, how: str, tmp_path: Path) -> None:
     table = pa.table({column: STRANGE[column], "n": [1.0, 2.0], "y": ["p", "q"]})
     source = {"arrow": table, "pandas": table.to_pandas(), "parquet": tmp_path / "t.parquet"}[how]
     parquet.write_table(table, tmp_path / "t.parquet")
@@ -69,7 +69,7 @@ def test_the_index_of_pandas_is_no_label(tmp_path: Path) -> None:
         assert rows(source)[0] == expected
 
 
-def test_the_label_is_chosen_by_name_and_texts_are_taken_apart() -> None:
+def test_label_by_name_and_words_of_texts() -> None:
     frame = pd.DataFrame({"Target": ["p", "q"], "t": ["Red apple", "Green’s “pear”"], "n": [1, 2]})
     found, notes = rows(frame, text=["t"])
     assert found == [

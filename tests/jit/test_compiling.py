@@ -265,7 +265,7 @@ def test_a_helper_is_compiled_once_and_inlined_where_that_was_asked_for() -> Non
 
 
 @compiled
-def test_the_garbage_collector_goes_on_after_compiling() -> None:
+def test_garbage_collector_runs_after_compiling() -> None:
     for running in (True, False):
         (gc.enable if running else gc.disable)()
         try:

@@ -42,7 +42,7 @@ def along_rows(
 
 @pytest.mark.small
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 11, 20, 24])
-def test_rows_in_eights_and_fours_and_what_is_left(width: int) -> None:
+def test_rows_in_vectors_and_remainder(width: int) -> None:
     random = np.random.default_rng(width)
     cells, target, factors, steps, logs = (
         random.random(shape).astype(np.float32) for shape in (5 * width + 2, (3, width), (3, 2), (2, width), width)

@@ -21,7 +21,7 @@ def task(rows: np.ndarray, labels: list[int], weight: float = 1.0, learn: bool =
 
 
 @pytest.mark.small
-def test_a_row_that_denies_is_remembered_unless_another_class_is_sure_there() -> None:
+def test_denying_row_is_stored_unless_sure() -> None:
     member, votes = NearestRows(), np.zeros((1, 1, 4), np.float32)
     row = np.array([[1.0, 2.0]])
     member.fit(2, 4)
@@ -34,7 +34,7 @@ def test_a_row_that_denies_is_remembered_unless_another_class_is_sure_there() ->
 
 
 @pytest.mark.small
-def test_a_class_denied_falls_behind_in_pairs_as_far_as_a_label_is_ahead() -> None:
+def test_denied_class_in_pairs() -> None:
     rows = np.random.default_rng(0).random((40, 3))
     member, votes = PairMembers(8), np.zeros((1, 1, 4), np.float32)
     member.fit(3, 4)

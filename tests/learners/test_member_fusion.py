@@ -84,7 +84,7 @@ def test_denials_alone_do_not_turn_members_around() -> None:
 
 
 @pytest.mark.small
-def test_fingerprints_follow_from_what_is_not_zero() -> None:
+def test_fingerprints_ignore_zeros() -> None:
     def of(values: dict[int, float], dense: tuple[float, ...] = ()) -> int:
         found = np.zeros(1, np.int64)
         columns = np.array(list(values), np.int32)

@@ -120,7 +120,7 @@ def test_numbers_and_words_of_one_table() -> None:
 
 
 @pytest.mark.small
-def test_votes_beside_attributes() -> None:
+def test_votes_with_attributes() -> None:
     table, labels = texts()
     random = np.random.default_rng(1)
     chances = np.array([0.95, 0.3, 0.3])

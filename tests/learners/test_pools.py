@@ -111,7 +111,7 @@ def test_a_hybrid_uses_both() -> None:
 
 @pytest.mark.small
 @pytest.mark.parametrize("kind", ["votes", "attributes", "hybrid"])
-def test_auto_is_restored_and_goes_on(kind: str) -> None:
+def test_auto_resumes(kind: str) -> None:
     both, labels = hybrid()
     instances = {
         "votes": linmax.instances(votes=both.votes, classes=range(K)),

@@ -196,7 +196,7 @@ def test_members_of_combinations() -> None:
     assert len(run(stack(["perceptron", softmax()], fusion=robust_softmax()), instances, labels)) == TRIALS
 
 
-def test_text_and_what_is_refused() -> None:
+def test_notation_and_invalid_parameters() -> None:
     for text in ("softmax(0.1)", "robust-softmax(30)", "combine(softmax(0.1), perceptron)"):
         assert str(parse(text)) == text
     assert parse("Robust_Softmax") == robust_softmax(0.1)

@@ -91,7 +91,7 @@ def test_every_trial_agrees_with_the_formulas(
 
 @pytest.mark.small
 @pytest.mark.parametrize("full", [True, False], ids=["full", "diagonal"])
-def test_weights_and_what_a_class_is_not_agree_with_the_formulas(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_and_denials_match_formulas(full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not full:
         monkeypatch.setattr("linmax.learners.votes.pool.FULL_PRECISION", 1)
     votes, scores, labels = CASES["both"]
@@ -111,7 +111,7 @@ def test_weights_and_what_a_class_is_not_agree_with_the_formulas(full: bool, mon
 
 
 @pytest.mark.small
-def test_a_weight_of_0_and_a_denial_of_an_unknown_class_teach_nothing() -> None:
+def test_weight_0_and_unknown_denial_change_nothing() -> None:
     votes, scores, labels = CASES["both"]
     instances = instances_of(votes, scores)
     model = run("votes", instances[:-1], labels[:-1]).model
@@ -219,7 +219,7 @@ def test_from_a_matrix_to_its_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.small
 @pytest.mark.parametrize("kind", CASES)
-def test_restored_it_goes_on(kind: str) -> None:
+def test_restored_pool_resumes(kind: str) -> None:
     votes, scores, labels = CASES[kind]
     instances, half = instances_of(votes, scores), TRIALS // 2
     first = run("votes", instances[:half], labels[:half]).model
@@ -276,7 +276,7 @@ def test_more_coordinates_than_are_factorised_at_every_trial() -> None:
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")
-def test_workers_who_speak_rarely_are_as_good_as_plurality() -> None:
+def test_sparse_workers_match_plurality() -> None:
     random = np.random.default_rng(1)
     good, labels = random.uniform(0.55, 0.95, 1000), random.integers(0, K, 1000)
     votes = np.full((1000, 1000), -1)
@@ -307,7 +307,7 @@ def test_labels_that_are_a_sharp_function_of_the_votes() -> None:
 
 
 @pytest.mark.small
-def test_rows_without_labels_teach_whom_to_trust() -> None:
+def test_unlabeled_rows_set_weights() -> None:
     """Three good voters among nine that guess alike; the influence of such rows fades as labels arrive."""
     random = np.random.default_rng(0)
     labels = random.integers(0, K, 400 if JIT else 160)
@@ -404,7 +404,7 @@ def test_open_answers_are_weighed_by_a_power_of_accuracy() -> None:
 
 
 @pytest.mark.skipif(not JIT, reason="needs many trials")
-def test_voters_who_confuse_classes_are_understood() -> None:
+def test_confusions_are_learned() -> None:
     """Each voter takes one class for another that only it confuses: the votes tell more than how often it is right."""
     random = np.random.default_rng(5)
     labels = random.integers(0, 6, 1500)

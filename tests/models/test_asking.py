@@ -192,7 +192,7 @@ def bits(fusion: Any) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in fusion._state.parts()[1].items()}
 
 
-def test_a_model_of_the_few_answers_is_saved_and_leaves_that_of_all_alone(tmp_path: Path) -> None:
+def test_panel_model_is_saved_separately(tmp_path: Path) -> None:
     table, labels = votes(700, seed=1)
     fusion = linmax.VoteFusion().fit({name: v[:300] for name, v in table.items()}, labels[:300])
     weights = fusion.weights()
@@ -267,7 +267,7 @@ def test_steps_of_a_chain_are_learned_as_far_as_was_asked() -> None:
         assert own._current_model.weights.arrays.voters == pytest.approx(few.models[step].weights.arrays.voters)
 
 
-def test_a_label_never_met_is_learned_by_the_model_of_all() -> None:
+def test_new_label_is_learned_by_full_model() -> None:
     table, labels = votes(320)
     fusion = linmax.VoteFusion().fit({name: v[:300] for name, v in table.items()}, labels[:300])
     told = heard(fusion, rows(table, slice(300, 301))[0])
@@ -300,7 +300,7 @@ def jury_with_silence(size: int, seed: int = 3) -> tuple[dict[str, np.ndarray], 
     return table | {"shy": np.where(speaks, labels.astype(object), None)}, labels
 
 
-def test_who_abstains_was_asked_and_who_is_absent_was_not() -> None:
+def test_abstaining_differs_from_absent() -> None:
     table, labels = jury_with_silence(500, seed=7)
     fusion = linmax.VoteFusion(classes=list("abcd")).fit({name: v[:300] for name, v in table.items()}, labels[:300])
     assert fusion.ask({}) is not None
@@ -333,7 +333,7 @@ def test_the_order_stays_right_when_some_abstain_often() -> None:
     assert set(fusion.panel()[2].voters) == set(NAMES[:3])
 
 
-def test_the_command_reads_who_was_not_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_not_asked_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, labels = votes(120)
     path = tmp_path / "votes.csv"
     lines = [

@@ -133,7 +133,7 @@ def test_asking_in_between_changes_nothing() -> None:
     assert bits(quiet) == bits(curious)
 
 
-def test_a_file_and_a_pickle_go_on_alike(tmp_path: Path) -> None:
+def test_file_and_pickle_resume_alike(tmp_path: Path) -> None:
     rows, labels = jury(4, 100)
     learner = linmax.Learner()
     for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
@@ -159,7 +159,7 @@ def test_a_file_and_a_pickle_go_on_alike(tmp_path: Path) -> None:
     assert bits(once) == bits(learner)
 
 
-def test_who_abstains_was_asked_and_who_is_absent_was_not() -> None:
+def test_abstaining_differs_from_absent() -> None:
     learner = linmax.Learner("winnow(1.2)")
     learner.learn(votes={"ann": None, "bob": "a"}, label="a")
     learner.learn(votes={"bob": "b"}, label="b")
@@ -292,7 +292,7 @@ def test_where_it_is_not_possible() -> None:
     assert choosing.ask({}, candidates=["x", "y"], tolerance=0) == "ann"
 
 
-def test_voters_who_must_not_be_asked_are_left_out() -> None:
+def test_excluded_voters_are_not_asked() -> None:
     learner = some(linmax.Learner(), 60)
     first = learner.ask({}, tolerance=0.02)
     others = [name for name in learner.voters if name != first]

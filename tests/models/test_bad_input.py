@@ -82,7 +82,7 @@ def test_a_learner_that_refuses_attributes_is_not_changed() -> None:
 
 
 @pytest.mark.small
-def test_votes_beside_members_for_attributes_are_as_meant() -> None:
+def test_votes_with_attribute_members_are_matched() -> None:
     both = linmax.instances(attributes=NUMBERS, votes=LETTERS[:, None])
     assert linmax.run("combine(votes, perceptron)", both, LETTERS).mistakes[-1] < 5
 
@@ -161,7 +161,7 @@ def test_namespaces_come_in_another_order() -> None:
     assert model.attributes[-1] == "h^new"
 
 
-def test_a_model_met_by_data_of_another_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_of_another_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, _ = taught([HEADER, *ROWS])
     (batch,) = stream(["yes |f x"], model=model, grow=False, format="vw")  # columns go before: size=, letter=
     with pytest.raises(ValueError, match="columns of numbers are none, but those learned from were size; give data of"):

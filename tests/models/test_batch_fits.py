@@ -101,7 +101,7 @@ def test_samples_held_out_are_not_learned():
     assert LinearMaxClassifier(FAST, early_stopping=False, max_iter=1).fit(X, y)._model.trials == 400
 
 
-def test_learning_goes_on_from_a_warm_start(noisy):
+def test_warm_start_resumes(noisy):
     X, y, *_ = noisy
     model = LinearMaxClassifier(FAST, warm_start=True, max_iter=2).fit(X[:600], y[:600])
     before = model._model.trials
@@ -113,7 +113,7 @@ def test_learning_goes_on_from_a_warm_start(noisy):
     assert cold._model.trials <= 2 * 600
 
 
-def test_it_says_how_it_goes(capsys, noisy):
+def test_verbose_prints_progress(capsys, noisy):
     X, y, *_ = noisy
     model = LinearMaxClassifier(FAST, verbose=1).fit(X, y)
     assert len(capsys.readouterr().out.splitlines()) == len(model.loss_curve_)

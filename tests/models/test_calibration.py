@@ -38,7 +38,7 @@ def test_at_the_edges(scale: float) -> None:
 
 
 @pytest.mark.small
-def test_logarithms_of_probabilities_are_believed_until_labels_contradict_them() -> None:
+def test_log_probabilities_are_trusted_at_first() -> None:
     random = np.random.default_rng(3)
     shares = random.dirichlet(np.ones(K), 1000)
     labels = (shares.cumsum(axis=1) < random.random(1000)[:, None]).sum(axis=1)

@@ -224,7 +224,7 @@ def test_a_learner_that_chooses_asks_too() -> None:
         learner.ask({}, candidates=["x", "y"], voters=["eve"])
 
 
-def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_learns_wrong_and_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = trials(40)
     objects, model = tmp_path / "trials.jsonl", str(tmp_path / "ranker.linmax")
     expected, lines = linmax.Learner("perceptron"), []
@@ -269,7 +269,7 @@ def test_the_command_learns_what_is_wrong_and_predicts(tmp_path: Path, capsys: p
         assert f"trials.jsonl, line 1: {told}" in capsys.readouterr().err
 
 
-def test_bad_trials_are_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_trials_are_skipped_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objects = [{"candidates": c, "scores": s, "votes": v, "label": label} for c, s, v, label in trials(300)]
     clean, mixed = (tmp_path / name for name in ("clean.jsonl", "mixed.jsonl"))
     good = [json.dumps(line) for line in objects]

@@ -70,7 +70,7 @@ def same_bits(one: Learner, other: Learner) -> None:
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_saved_and_loaded_in_the_middle_it_goes_on_with_the_same_bits(learner, tmp_path):
+def test_save_and_load_resume_with_same_bits(learner, tmp_path):
     some = ["RAV"] if learner in RULES else ["VR", "RV"] if learner == "votes" else ["VRA", "AVR", "RAV"]
     for history in ["A"] if learner in ALONE else HISTORIES if learner == "auto" else some:
         rows = trials(history, 1)

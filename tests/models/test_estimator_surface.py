@@ -74,7 +74,7 @@ def test_attributes_are_selected_by_weights(learner, classes):
     assert RFE(LinearMaxClassifier(learner, max_iter=2), n_features_to_select=6).fit(X, y).support_[:3].sum() >= 2
 
 
-def test_fused_weights_are_told_alike():
+def test_fused_weights_are_equal():
     X, y = load_iris(return_X_y=True)
     found = FusionClassifier([("bad", DummyClassifier()), *MODELS], cv=3).fit(X, y).weights_
     assert sum(map(abs, found.values())) == pytest.approx(1.0)

@@ -221,7 +221,7 @@ def test_a_learner_is_a_machine_that_grows(text: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("text", COUNTING)
-def test_a_learner_of_names_that_were_there_from_the_first_is_a_run(text: str, kind: str) -> None:
+def test_learner_with_fixed_names_equals_run(text: str, kind: str) -> None:
     story = Story(0, kind, SIZE, growing=False)
     learner = Learner(text, classes=story.classes(len(story)))
     trace = run(text, story.arrays(0, len(story)), story.labels)
@@ -256,7 +256,7 @@ def told_apart(scores: dict[Any, float], first: Any, second: Any) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("learner", EVERY, ids=str)
-def test_what_is_predicted_is_what_learning_predicts(learner: Any, kind: str) -> None:
+def test_predict_equals_learn(learner: Any, kind: str) -> None:
     """Whoever is new has the same weight for both: before the first label, after it, and when a class is new."""
     story = Story(4, kind, SIZE // 2)
     for classes in None, story.classes(len(story)):

@@ -307,7 +307,7 @@ def test_intervals_cover_the_difference(won, lost):
     assert [rival.difference for rival in rivals[:9]] == ((wins - losses) / 400)[:9].tolist()
 
 
-def test_every_verdict_is_told():
+def test_every_verdict():
     random = np.random.default_rng(0)
     labels = random.integers(3, size=400)
     good, fair, as_fair = (np.where(random.random(400) < share, labels, (labels + 1) % 3) for share in (0.95, 0.7, 0.7))
@@ -547,7 +547,7 @@ def test_a_refused_call_leaves_the_model():
         fusion.predict([["d"] * 5])
 
 
-def test_an_unfitted_fusion_says_so():
+def test_unfitted_fusion():
     fusion = VoteFusion()
     for use in (fusion.predict, fusion.predict_proba, fusion.decision_function, fusion.explain):
         with pytest.raises(NotFittedError, match="call fit"):

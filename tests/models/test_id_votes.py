@@ -57,7 +57,7 @@ def told_of(face: Callable[..., Any], rows: list[tuple[dict[str, Any], Any]]) ->
 
 @pytest.mark.small
 @FACES
-def test_an_id_among_the_voters_is_told_once(face: Callable[..., Any]) -> None:
+def test_id_column_is_reported_once(face: Callable[..., Any]) -> None:
     rows = [({"ann": "ab"[t % 2], "bob": "a", "row": f"q{t}"}, "ab"[t % 2]) for t in range(ROWS)]
     told = told_of(face, rows)
     assert len(told) == 1

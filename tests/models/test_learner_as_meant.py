@@ -12,7 +12,7 @@ import linmax
 LEARNER = "AR-winnow(1.1)"
 
 
-def test_classes_written_otherwise_are_matched_and_said_so() -> None:
+def test_other_spellings_are_matched_with_warning() -> None:
     learner, expected = linmax.Learner(LEARNER), linmax.Learner(LEARNER)
     rows = [({"a": "1", "b": "2.0", "c": 2}, 1), ({"a": "2", "b": "2", "c": None}, 2), ({"a": "1", "b": 1, "c": 2}, 1)]
     for votes, label in rows * 3:
@@ -26,7 +26,7 @@ def test_classes_written_otherwise_are_matched_and_said_so() -> None:
         assert learner.predict(votes={"a": "2", "b": "2"}) == 2
 
 
-def test_a_label_that_comes_later_tells_what_was_meant() -> None:
+def test_later_label_resolves_spelling() -> None:
     learner = linmax.Learner(LEARNER)
     learner.predict(votes={"a": "1", "b": "0"}, id=7)
     with pytest.warns(UserWarning, match="'0' is taken for the class 0, and so for 1 more"):
@@ -58,7 +58,7 @@ def test_fixed_classes_are_matched_too() -> None:
         ({"a": 0.3}, None, "0.3 of 'a' is not a label"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_not_learned(votes: Any, label: Any, told: str) -> None:
+def test_obvious_mistakes_are_refused(votes: Any, label: Any, told: str) -> None:
     learner = linmax.Learner()
     with pytest.raises(ValueError, match=told.replace("(", r"\(")):
         learner.learn(votes=votes, label=label)
@@ -76,7 +76,7 @@ def test_what_cannot_be_meant_is_refused_and_not_learned(votes: Any, label: Any,
         ({"a": "x", "b": "y"}, "votes are text, such as 'x', and labels are not, such as 0"),
     ],
 )
-def test_what_is_refused_in_learning_is_refused_in_prediction(votes: Any, told: str) -> None:
+def test_predict_refuses_what_learn_refuses(votes: Any, told: str) -> None:
     learner = linmax.Learner(LEARNER)
     for label in (0, 1, 2):
         learner.learn(votes={"a": label, "b": 2}, label=label)

@@ -127,7 +127,7 @@ def test_a_budget_too_small() -> None:
         StreamModel(memory="1MB").learn(batch)
 
 
-def test_the_command_tells_when_it_bites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_reports_used_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, model = tmp_path / "data.vw", tmp_path / "model.linmax"
     data.write_text("\n".join(lines_of(1500)))
     main(["learn", str(data), "--memory", SMALL, "--model", str(model)])

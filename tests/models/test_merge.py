@@ -309,7 +309,7 @@ def test_votes_scores_and_classes_not_yet_labelled():
     assert "maybe" in merged._current_model.known
 
 
-def test_what_appears_later_has_always_had_its_first_weight():
+def test_new_names_have_start_weight():
     merged = merge([taught("A-winnow(1.3)", seed) for seed in (1, 2)])
     merged.learn({"late": 0.0, "x0": 1.0}, label="a")
     late = merged.weights["attributes"]["late"]
@@ -575,7 +575,7 @@ def test_command_refuses(tmp_path, capsys):
         assert reason in capsys.readouterr().err
 
 
-def test_probabilities_of_a_merged_learner_go_on_from_those_of_its_parts():
+def test_merged_calibration_resumes():
     data = linmax.datasets.majority_problem(n=12, r=6, k=3, noise=0.05, trials=1200, seed=4)
     parts = []
     for begin in (0, 500):

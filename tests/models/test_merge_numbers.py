@@ -245,7 +245,7 @@ def test_passes_over_shards_are_as_good_as_one_stream():
 
 
 @pytest.mark.small
-def test_small_starts_may_begin_anew():
+def test_small_starts_may_restart():
     """Parts that set their bins after the start learned its rows once more: these count, however often."""
     start = learned(table(40))
     parts = [learned(table(100 if JIT else 30, seed), start) for seed in (1, 2)]

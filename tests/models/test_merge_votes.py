@@ -123,7 +123,7 @@ def test_the_logits_of_a_mixture_have_learned_what_its_parts_did():
 
 
 @pytest.mark.small
-def test_what_all_went_on_from_counts_once():
+def test_common_base_counts_once():
     base = learned(0, HALF)
     parts = [copy.deepcopy(base) for _ in range(2)]
     for part, begin in zip(parts, (HALF, HALF + 20), strict=True):
@@ -378,7 +378,7 @@ def test_a_frame_of_dask_holds_votes():
 # -- shards -----------------------------------------------------------------------------------------------------------
 
 
-def test_shards_of_votes_are_learned_apart_and_merged(tmp_path):
+def test_vote_shards_are_merged(tmp_path):
     import pandas as pd
 
     from linmax.cluster import ShardError, fit
@@ -413,7 +413,7 @@ def test_shards_of_votes_are_learned_apart_and_merged(tmp_path):
 
 
 @pytest.mark.small
-def test_what_a_fusion_of_shards_refuses():
+def test_merge_refuses_different_fusions():
     from linmax.cluster import ShardError, fit
 
     votes = columns_of(VOTES[:20]) | {"label": LABELS[:20]}
@@ -477,7 +477,7 @@ def test_shards_of_scores_and_of_no_rows():
     assert (given.predict(rows) == labels).mean() > 0.8
 
 
-def test_a_fusion_goes_on_from_its_checkpoint(tmp_path):
+def test_fusion_resumes_from_checkpoint(tmp_path):
     from linmax.cluster import ShardError, fit
 
     paths = [tmp_path / f"part{place}.csv" for place in range(3)]

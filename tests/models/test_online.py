@@ -336,7 +336,7 @@ def test_instances_of_every_kind(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["perceptron", "AR(s=10)-perceptron"])
-def test_the_short_way_leaves_what_is_wrong_to_the_long_way(text: str) -> None:
+def test_compiled_path_leaves_errors_to_python(text: str) -> None:
     learner = Learner(text, classes=["a", "b"])
     for label in "abab":
         learner.learn({"x": 1.0}, votes=["a", "b"], label=label)
@@ -614,7 +614,7 @@ def test_a_pool_whose_raters_came_late_is_saved_and_continued(first: str, tmp_pa
 
 
 @pytest.mark.small
-def test_stacking_says_nothing_before_a_class_is_known() -> None:
+def test_stacking_before_first_class() -> None:
     learner = Learner("stack(perceptron, A-winnow(1.3), fusion=winnow(1.3))")
     assert learner.predict({"x": 1.0}) is None
     assert learner.predict({"x": 1.0}, id=1) is None

@@ -228,7 +228,7 @@ def test_asking_explaining_and_sets() -> None:
     assert fusion.predict([row], reject=1e-6).tolist() == [None]
 
 
-def test_the_lead_of_an_answer_that_all_so_far_agree_on_is_that_of_the_only_candidate(monkeypatch: Any) -> None:
+def test_lead_of_only_candidate(monkeypatch: Any) -> None:
     levels = np.array([np.inf, 5.0, 5.0, 5.0, 5.0, -np.inf])
     monkeypatch.setattr(asking, "choose_rule", lambda *_: asking.AskingRule("lead", levels))
     fusion, votes = fitted(), dict[str, Any]()

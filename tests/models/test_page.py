@@ -136,7 +136,7 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
         fusion.report(costs={})
 
 
-def test_what_is_dark_or_narrow_is_for_the_screen_and_paper_has_all_colours_of_the_light_page(tmp_path: Path) -> None:
+def test_print_uses_light_colors(tmp_path: Path) -> None:
     linmax.VoteFusion("perceptron").fit(*jury(60)).report().to_html(tmp_path / "jury.html")
     style = re.search(r"<style>(.*?)</style>", (tmp_path / "jury.html").read_text(encoding="utf-8"), re.DOTALL)
     assert style is not None

@@ -23,11 +23,11 @@ def test_true_probabilities_are_off_by_chance_alone() -> None:
     assert reliability(sharper, labels).calibration_error > 4 * found.by_chance
 
 
-def test_a_class_that_nobody_knew_costs_much_and_not_everything() -> None:
+def test_log_loss_of_unknown_class_is_bounded() -> None:
     assert 20.0 < reliability(np.array([[0.5, 0.5]]), np.array([-1])).log_loss < 30.0
 
 
-def test_reports_tell_of_probabilities_and_sets(tmp_path: Path) -> None:
+def test_report_shows_probabilities_and_sets(tmp_path: Path) -> None:
     data = linmax.datasets.majority_problem(n=20, r=10, k=5, noise=0.3, trials=2000, seed=3)
     fusion = linmax.VoteFusion("AR-winnow(1.1)").fit(data.votes[:1200], data.labels[:1200])
     told = fusion.report(data.votes[1200:], data.labels[1200:])
@@ -53,14 +53,14 @@ def test_reports_tell_of_probabilities_and_sets(tmp_path: Path) -> None:
     assert (tmp_path / "held_out.svg").exists()
 
 
-def test_of_a_few_trials_nothing_is_told() -> None:
+def test_few_trials_give_no_reliability() -> None:
     fusion = linmax.VoteFusion("perceptron").fit([["a"], ["b"], ["b"]], ["a", "b", "b"])
     assert fusion.report().reliability is None
     with pytest.raises(ValueError, match="3 trials are too few"):
         fusion.plot_reliability()
 
 
-def test_the_best_voter_lately_and_soft_voting_are_rivals() -> None:
+def test_recent_best_voter_and_soft_voting_are_rivals() -> None:
     random = np.random.default_rng(5)
     labels = random.integers(0, 3, 600)
     good = np.where(np.arange(600)[:, None] < 300, [0.9, 0.3], [0.3, 0.9])

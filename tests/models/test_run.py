@@ -393,7 +393,7 @@ def test_margin_of_any_instances(case: Case) -> None:
         np.array([5, 0, 65_000, 5], np.uint16),
     ],
 )
-def test_labels_that_are_whole_numbers_are_counted_as_they_would_be_sorted(labels: np.ndarray) -> None:
+def test_integer_labels_are_sorted_as_numbers(labels: np.ndarray) -> None:
     distinct, place = distinct_labels(labels)
     expected, inverse = np.unique(labels, return_inverse=True)
     assert distinct == expected.tolist()

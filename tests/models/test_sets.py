@@ -178,7 +178,7 @@ def test_answers_that_are_sure() -> None:
     assert one.predict(votes=row, reject=1.0 - sure_enough - 1e-9) is None
 
 
-def test_what_is_no_coverage_or_risk() -> None:
+def test_invalid_coverage_and_risk() -> None:
     fusion = linmax.VoteFusion("perceptron").fit([["a"], ["b"]], ["a", "b"])
     for value in (0.0, 1.0, 90, -0.1):
         with pytest.raises(ValueError, match="coverage must lie between 0 and 1"):

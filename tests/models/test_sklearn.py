@@ -419,7 +419,7 @@ def test_tables_with_named_columns(library):
 
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_goes_on_as_if_it_had_never_stopped(learner, kind, tmp_path):
+def test_resumes_with_same_bits(learner, kind, tmp_path):
     X, y = problem(size=120)
     model = LinearMaxClassifier(learner).partial_fit(kind(X[:50]), y[:50] % 2, sample_weight=np.full(50, 0.7))
     model.save(tmp_path / "model.linmax")
@@ -442,7 +442,7 @@ def test_goes_on_as_if_it_had_never_stopped(learner, kind, tmp_path):
             np.testing.assert_array_equal(array, other._model.engine.arrays[name], err_msg=name)
 
 
-def test_a_file_keeps_what_is_asked_of_a_model(tmp_path):
+def test_file_stores_parameters(tmp_path):
     X, y = problem()
     table = pd.DataFrame(X, columns=list("abcde"))
     model = LinearMaxClassifier(linmax.rules.perceptron(), thresholds=False).fit(table, np.array(["x", "y", "z"])[y])
@@ -519,7 +519,7 @@ def test_models_predict_what_they_have_not_learned():
     assert judged == list(range(16, 100))  # in their order
 
 
-def test_fit_learns_from_what_models_say_of_samples_they_have_not_seen():
+def test_fit_uses_out_of_fold_predictions():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(400, 3)), random.integers(0, 2, 400)  # nothing to be learned
     model = FusionClassifier([("memory", KNeighborsClassifier(1))], FAST).fit(X, y)
@@ -631,7 +631,7 @@ def test_a_class_appears_in_the_fusion(learner):
         declared.partial_fit(X, y)
 
 
-def test_models_that_cannot_go_on_are_fitted_once():
+def test_models_without_partial_fit_are_fitted_once():
     X, y = problem(size=200)
     model = fusion().partial_fit(X[:100], y[:100])
     tree, bayes = model.named_estimators_["tree"], model.named_estimators_["bayes"]
@@ -701,7 +701,7 @@ def test_a_class_that_a_fold_lacks():
 
 @pytest.mark.parametrize("passthrough", [False, True])
 @pytest.mark.parametrize("learner", [FAST, "vr-combine"])
-def test_a_fusion_goes_on_as_if_it_had_never_stopped(learner, passthrough, tmp_path):
+def test_fusion_resumes_with_same_bits(learner, passthrough, tmp_path):
     X, y = problem(size=200)
     model = fusion(learner, passthrough=passthrough).fit(X[:100], y[:100])
     model.save(tmp_path / "fusion.linmax")

@@ -196,7 +196,7 @@ def test_vw(lines, block, rows):
         assert all(math.isclose(row[name], value, rel_tol=1e-15, abs_tol=1e-300) for name, value in wanted[1].items())
 
 
-def test_whole_numbers_as_names_met_again_and_again():
+def test_repeated_integer_names():
     """Most rows then need no look-up by hash; some are out of order, have an attribute twice or a name of letters."""
     random = np.random.default_rng(5)
     lines = []
@@ -496,7 +496,7 @@ def test_formats_are_told(name, head, kind):
     assert format_of(name, head) == kind
 
 
-def test_what_cannot_be_told():
+def test_unrecognizable_formats():
     with pytest.raises(ValueError, match="cannot be recognised from b'hello'"):
         format_of("-", b"hello\n")
     with pytest.raises(ValueError, match="not text"):
@@ -700,7 +700,7 @@ def readers() -> list[threading.Thread]:
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_reading_begins_at_once_and_ends_when_nobody_takes_batches(taken: int) -> None:
+def test_reading_starts_at_once_and_stops_without_reader(taken: int) -> None:
     reached = threading.Event()
 
     def lines() -> Iterator[str]:

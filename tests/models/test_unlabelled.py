@@ -47,7 +47,7 @@ def test_a_clique_that_copies_itself_deceives_only_itself() -> None:
     assert right > np.mean(plurality(votes[1000:]) == labels[1000:]) + 0.1
 
 
-def test_rules_that_only_ever_name_one_class_are_told_nothing_of() -> None:
+def test_one_class_rules_learn_nothing_from_agreement() -> None:
     """Whether such rules agree says no more than which classes they name."""
     rng = np.random.default_rng(8)
     labels = rng.integers(0, 3, 800)
@@ -60,7 +60,7 @@ def test_rules_that_only_ever_name_one_class_are_told_nothing_of() -> None:
     assert right[0] > right[1] - 0.05
 
 
-def test_voters_who_do_not_agree_beyond_chance_are_no_worse_than_plurality() -> None:
+def test_no_agreement_is_no_worse_than_plurality() -> None:
     data = linmax.datasets.majority_problem(n=15, r=7, k=3, trials=900, seed=3)  # all votes are drawn by themselves
     fusion = VoteFusion(classes=[0, 1, 2]).fit(data.votes[:400])
     counted = np.mean(plurality(data.votes[400:], 3) == data.labels[400:])
@@ -108,7 +108,7 @@ def test_voters_and_classes_that_only_unlabelled_rows_name() -> None:
     assert fusion.report().online.trials == 1
 
 
-def test_attributes_beside_votes() -> None:
+def test_attributes_with_votes() -> None:
     """The pool for attributes waits for labels; that for votes compares the voters."""
     votes, labels = crowd(200, [0.9, 0.8, 0.6])
     numbers = np.eye(4)[labels] + np.random.default_rng(5).normal(0, 1.0, (200, 4))
@@ -124,7 +124,7 @@ def test_attributes_beside_votes() -> None:
 
 
 @pytest.mark.small
-def test_what_is_no_label() -> None:
+def test_missing_labels() -> None:
     learner = Learner("perceptron")
     learner.predict({"x": 1.0}, id="a")
     with pytest.raises(ValueError, match="label must be a class, got None for id 'a'; call learn when the label has"):

@@ -83,7 +83,7 @@ def test_asking_takes_votes_as_they_are_meant() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wrong_answers_beside_new_voters_and_classes_teach_what_they_teach_a_learner(seed: int) -> None:
+def test_wrong_with_new_names_equals_learner(seed: int) -> None:
     random = np.random.default_rng(seed)
     fusion, learner = VoteFusion(), Learner()
     for t in range(60):

@@ -175,7 +175,7 @@ def test_weights_that_cannot_be_are_refused_with_their_line(lines: list[str], op
             list(stream([line.format(text) for line in lines], strict=True, **options))
 
 
-def test_a_batch_with_weights_that_cannot_be_teaches_nothing() -> None:
+def test_invalid_weights_change_nothing() -> None:
     model = StreamModel("perceptron")
     (batch,) = stream(["a |f x", "b |f y"], model=model)
     batch.importance[1] = np.nan

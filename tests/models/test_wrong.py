@@ -57,7 +57,7 @@ def test_nearly_as_good_as_labels(learner: str) -> None:
 
 
 @pytest.mark.small
-def test_by_id_with_candidates_and_where_nothing_is_said() -> None:
+def test_wrong_by_id_with_candidates_and_without() -> None:
     learner = linmax.Learner("perceptron", classes=["x", "y"])
     learner.predict({"f": 1.0}, id=1)
     assert learner.learn(id=1, wrong="x") == "x"  # so it is y
@@ -120,7 +120,7 @@ def test_the_command_reads_a_column(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.small
-def test_what_was_drawn_is_never_taken_for_the_label() -> None:
+def test_drawn_class_is_never_the_label() -> None:
     """A heavy sample is shown many times, and a bandit learner may learn from right answers only."""
     model = linmax.LinearMaxClassifier("B(gamma=1.0)-perceptron", scale="none")
     model.partial_fit([[1.0]], ["a"], classes=list("abcd"), sample_weight=[50.0], wrong=[True])
@@ -128,7 +128,7 @@ def test_what_was_drawn_is_never_taken_for_the_label() -> None:
 
 
 @pytest.mark.small
-def test_a_classifier_refuses_what_says_nothing() -> None:
+def test_classifier_refuses_wrong_without_alternative() -> None:
     model = linmax.LinearMaxClassifier("perceptron")
     with pytest.raises(ValueError, match="pass classes="):
         model.partial_fit([[1.0], [0.0]], ["a", "b"], wrong=[True, True])
@@ -211,7 +211,7 @@ def bits(fusion: linmax.VoteFusion) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in fusion._state.parts()[1].items()}
 
 
-def test_a_class_that_nobody_has_met_tells_nothing_when_it_is_wrong() -> None:
+def test_denial_of_unknown_class_changes_nothing() -> None:
     table, labels = votes(60)
     fusion = linmax.VoteFusion().fit(table, labels)
     before = bits(fusion)
@@ -254,7 +254,7 @@ def test_a_mark_needs_a_class(y: Any, told: str) -> None:
     assert bits(fusion) == before
 
 
-def test_a_learner_says_that_it_is_the_wrong_class_that_is_no_class() -> None:
+def test_error_names_wrong() -> None:
     learner = linmax.Learner("perceptron")
     learner.learn(votes={"ann": "x", "bob": "y"}, label="x")
     with pytest.raises(ValueError, match="wrong must be a class, got None"):
@@ -277,7 +277,7 @@ def test_estimators_refuse_a_wrong_class_of_another_kind() -> None:
     assert model.mistakes_ == before
 
 
-def test_members_for_attributes_learn_the_same_beside_votes() -> None:
+def test_attribute_members_are_equal_with_votes() -> None:
     """What a wrong class tells them does not hang on whether voters are fused with them."""
     random = np.random.default_rng(4)
     alone, beside = (linmax.Learner(classes=CLASSES) for _ in range(2))

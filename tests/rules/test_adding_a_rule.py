@@ -136,7 +136,7 @@ def test_its_models_are_saved_and_pickled(added: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.small
-def test_a_rule_without_a_mixture_or_a_bound_says_why(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_without_mixture_or_bound_gives_reason(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = {"mix": "its counts are its own", "bound": "nobody has looked for one"}
 
     def silent() -> Rule:

@@ -526,7 +526,7 @@ COUNTER = np.zeros(1)
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_check_rule_finds_what_is_wrong(function: Any, options: dict[str, Any], message: str) -> None:
+def test_check_rule_finds_faults(function: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(AssertionError, match=message), np.errstate(all="ignore"):
         check_rule(rule(function, **options))
 

@@ -240,7 +240,7 @@ class TestOperators:
             assert report.good, report.lines
             assert not (data / "backup").exists()
 
-    def test_a_damaged_log_is_said_in_a_sentence(self, tmp_path):
+    def test_damaged_log_is_reported(self, tmp_path):
         with Local(tmp_path) as local:
             assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
             for i in range(50):
@@ -260,7 +260,7 @@ class TestOperators:
         ):
             raise apsw.IOError("disk I/O error")
 
-    def test_a_clock_that_is_far_behind_is_said(self, tmp_path, monkeypatch, caplog):
+    def test_late_clock_is_reported(self, tmp_path, monkeypatch, caplog):
         with Local(tmp_path) as local:
             assert local.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"}).status == 201
         real = time.time_ns

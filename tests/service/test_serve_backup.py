@@ -75,7 +75,7 @@ class TestBackup:
         with Local(tmp_path / "copy") as copy:
             assert copy.call("GET", M).body["trials"] == 20
 
-    def test_what_a_killed_backup_leaves_is_no_backup(self, local, tmp_path):
+    def test_killed_backup_is_no_backup(self, local, tmp_path):
         (tmp_path / ".copy.partial").mkdir()
         (tmp_path / ".copy.partial" / "log.sqlite").write_bytes(b"half")
         teach(local, 0, 5)

@@ -101,7 +101,7 @@ class TestOurs:
             with pytest.raises(ServiceError, match="404"):
                 client.ask_to_delete("life")
 
-    def test_a_connection_that_was_closed_while_idle_is_not_taken_for_a_model(self, server):
+    def test_idle_connection_that_was_closed(self, server):
         with Client(server.address) as client:
             client.models()
             client._own.connection.sock.shutdown(socket.SHUT_RDWR)  # as the service does after some idle seconds
@@ -132,7 +132,7 @@ class TestOurs:
         assert labels == [f"c{i}" for i in range(5)]
         assert trials == before + 60
 
-    def test_retries_over_a_restart_teach_once(self, tmp_path, nursery):
+    def test_retries_over_restart_learn_once(self, tmp_path, nursery):
         with Server(tmp_path / "data", "--port", str(free_port()), nursery=nursery) as server:
             server.call("POST", "/v1/models?wait=300", {"name": "m", "learner": "perceptron"})
             done = []

@@ -46,7 +46,7 @@ def slow_compiler(monkeypatch):
     done.set()
 
 
-def test_a_creation_says_that_it_compiles_and_lets_others_through(tmp_path, slow_compiler):
+def test_create_reports_compiling_and_blocks_nobody(tmp_path, slow_compiler):
     asked = {"name": "slow", "learner": "winnow(1.5)", "kind": "votes"}
     with Local(tmp_path) as local:
         slow_compiler.set()
@@ -74,7 +74,7 @@ def test_a_creation_says_that_it_compiles_and_lets_others_through(tmp_path, slow
         assert local.call("GET", f"{MODELS}/slow").body["state"] == "ready"
 
 
-def test_a_start_says_what_it_does(tmp_path, slow_compiler):
+def test_start_reports_progress(tmp_path, slow_compiler):
     slow_compiler.set()
     with Local(tmp_path) as local:
         assert local.call("POST", MODELS, {"name": "m", "learner": "perceptron"}).status == 201

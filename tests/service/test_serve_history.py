@@ -80,7 +80,7 @@ def test_snapshots_of_models_that_a_restored_log_does_not_have(tmp_path):
         assert "2-900.linmax is not part" in local.call("GET", "/ready").body["incidents"][0]
 
 
-def test_a_log_put_back_without_its_mark_says_what_is_missing(tmp_path):
+def test_log_without_mark_reports_missing_file(tmp_path):
     data = tmp_path / "data"
     with Local(data) as local:
         made(local)
@@ -102,7 +102,7 @@ def test_a_log_put_back_without_its_mark_says_what_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5])
-def test_a_flipped_bit_in_the_wal_is_said(tmp_path, place):
+def test_flipped_bit_in_wal_is_reported(tmp_path, place):
     data = tmp_path / "data"
     local = Local(data).__enter__()
     made(local)
@@ -151,7 +151,7 @@ def test_a_damaged_event_puts_its_model_alone_into_quarantine(tmp_path):
         made(local)
 
 
-def test_what_cannot_be_learned_is_refused_for_ever_and_bricks_nothing(tmp_path):
+def test_unlearnable_trial_is_refused_after_restart(tmp_path):
     bad = {"attributes": {"a": 1000.0}, "label": "y", "id": "bad"}
     with Local(tmp_path) as local:
         made(local, "quasi-additive(sinh)")
@@ -179,7 +179,7 @@ def test_what_cannot_be_learned_is_refused_for_ever_and_bricks_nothing(tmp_path)
         assert local.call("POST", f"{M}/label", {"id": "late", "label": "y"}).body == second.body
 
 
-def test_the_checksum_is_what_the_documents_say(tmp_path):
+def test_checksum_matches_documentation(tmp_path):
     """Computed again from the file by its description."""
     with Local(tmp_path) as local:
         made(local)
@@ -205,7 +205,7 @@ class TestUpgrade:
             change(told)
             files.write(path, SNAPSHOT, told, arrays)
 
-    def test_after_an_upgrade_drift_is_told_from_damage(self, tmp_path, monkeypatch):
+    def test_upgrade_drift_differs_from_damage(self, tmp_path, monkeypatch):
         with monkeypatch.context() as before:
             before.setattr("linmax.service.service.environment", lambda: environment() | {"linmax": "0.0.9"})
             with Local(tmp_path) as local:

@@ -135,7 +135,7 @@ class TestTrials:
     @pytest.mark.parametrize(
         "raw", [b"", b"{", b"\xff", b'{"attributes": {"a": NaN}}', b'{"attributes": {"a": 1e999}}', b"[" * 20000]
     )
-    def test_what_is_not_json(self, local, raw):
+    def test_invalid_json(self, local, raw):
         answer = local.call("POST", f"{M}/predict", raw=raw)
         assert answer.status == 422
         assert answer.body["field"]
@@ -339,7 +339,7 @@ class TestModels:
         asked.join()
         until_purged(local, events=0)
 
-    def test_a_snapshot_goes_on_elsewhere_with_the_same_bits(self, local, tmp_path):
+    def test_snapshot_resumes_elsewhere_with_same_bits(self, local, tmp_path):
         for i in range(20):
             learn(local, {f"f{i % 7}": 0.1 * i}, f"c{i % 3}")
         file = tmp_path / "elsewhere.linmax"
@@ -442,7 +442,7 @@ class TestTrouble:
             failing.clear()
             local.service.stop = _nothing
 
-    def test_a_request_that_is_given_up_stops_nobody(self, local):
+    def test_abandoned_request_blocks_nobody(self, local):
         async def give_up():
             learn = local.request("POST", f"{M}/learn", {"attributes": RAIN, "label": "wet", "id": "a"})
             asked = asyncio.create_task(learn)
@@ -454,7 +454,7 @@ class TestTrouble:
         assert learn(local, RAIN, "wet", id="a").status == 200
         assert local.call("GET", M).body["trials"] == 2
 
-    def test_what_is_stored_is_never_passed_over(self, tmp_path, monkeypatch):
+    def test_stored_trials_are_never_skipped(self, tmp_path, monkeypatch):
         """Should the learner break in a way that nobody has foreseen, the process ends; the next start replays."""
         ends = []
         with Local(tmp_path, options={"fail": ends.append}) as local:
@@ -488,7 +488,7 @@ class TestTrouble:
         assert [answer.status for answer in answers] == [200] * 50
         assert local.call("GET", M).body["trials"] == 50
 
-    def test_an_error_of_ours_says_nothing_secret(self, local, monkeypatch):
+    def test_internal_error_reveals_nothing(self, local, monkeypatch):
         def broken(*_):
             raise RuntimeError("the password is hunter2")
 
@@ -564,7 +564,7 @@ class TestKeys:
         assert [answer.status for answer in answers] == [200, 429, 429, 429, 429]
         assert 9000 < int(answers[-1].headers["retry-after"]) <= 10_000
 
-    def test_no_secret_is_kept_or_told(self, guarded, caplog):
+    def test_no_secret_is_stored_or_logged(self, guarded, caplog):
         local, keys, file = guarded
         caplog.set_level("DEBUG")
         for path in (M, "/nowhere", "/v1/models/none"):

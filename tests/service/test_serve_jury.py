@@ -272,7 +272,7 @@ class TestWrong:
             assert post(local, "learn", attributes={f"f{t % 9}": 1.0, "g": 0.5}, **told).status == 200
         same_after_restarts(local, data, tmp_path)
 
-    def test_baselines_count_what_is_known(self, tmp_path):
+    def test_baselines_count_known_labels(self, tmp_path):
         with Local(tmp_path) as local:
             made(local, "perceptron", kind="votes")
             post(local, "learn", votes={"ann": "x", "bob": "y", "cy": "y"}, wrong="y")
@@ -369,7 +369,7 @@ class TestAsk:
         assert bits(local.service.models["m"].learner) == before
         same_after_restarts(local, data, tmp_path)
 
-    def test_who_abstained_is_stored_and_who_was_not_asked_is_not(self, tmp_path):
+    def test_abstentions_are_stored_and_absent_votes_are_not(self, tmp_path):
         data = tmp_path / "data"
         local = Local(data).__enter__()
         made(local, "winnow(1.2)", kind="votes")
@@ -447,7 +447,7 @@ class TestAsk:
 
 class TestNoLabel:
     @pytest.mark.parametrize("kind", ["votes", "attributes"])
-    def test_what_has_no_label_is_learned_as_the_library_does_and_replayed(self, tmp_path, kind):
+    def test_unlabeled_trials_are_learned_and_replayed(self, tmp_path, kind):
         data, own = tmp_path / "data", Learner("auto")
         local = Local(data).__enter__()
         made(local, "auto", kind=kind)
@@ -559,7 +559,7 @@ def test_an_answer_that_is_not_sure_is_hidden(tmp_path):
             assert post(local, "predict", **instance, reject=risk).status == 422
 
 
-def test_what_cannot_be_meant_is_not_answered(tmp_path):
+def test_obvious_mistakes_get_errors(tmp_path):
     with Local(tmp_path) as local:
         made(local, "perceptron", kind="votes", labels="integer")
         for t in range(9):

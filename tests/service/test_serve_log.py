@@ -113,7 +113,7 @@ class TestEvents:
         again = stored(log, lambda: forget(log, "a"))
         assert (first.kind, again.repeat, again.seq) == (FORGET, True, first.seq)
 
-    def test_an_answer_is_told_once_it_is_written(self, log):
+    def test_answer_follows_commit(self, log):
         event = stored(log, lambda: learn(log, "a", RAIN, "wet"))
         assert not stored(log, lambda: learn(log, "a", RAIN, "wet")).answered
         stored(log, lambda: log.write_answers([(event.seq, "wet", None)]))
@@ -149,7 +149,7 @@ class TestTransactions:
         assert again.seq == 2
         again.close()
 
-    def test_a_full_disk_leaves_what_is_stored_whole(self, log):
+    def test_full_disk_keeps_stored_trials(self, log):
         log.database.execute("PRAGMA max_page_count = 30")
         done = []
 

@@ -94,7 +94,7 @@ def test_delete(folder, capsys):
 
 
 @pytest.mark.parametrize("what", ["body", "checksum", "answer"])
-def test_verify_finds_what_a_start_does_not_see(folder, capsys, what):
+def test_verify_finds_hidden_damage(folder, capsys, what):
     database = Editor(folder / "log.sqlite")
     if what == "body":
         database.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = 7")

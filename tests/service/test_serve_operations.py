@@ -240,7 +240,7 @@ class TestSmallOnes:
 
 
 class TestUpkeep:
-    def test_what_fails_is_counted_said_and_tried_again(self, local, monkeypatch, caplog):
+    def test_failures_are_counted_reported_and_retried(self, local, monkeypatch, caplog):
         house, calls = local.service.house, []
 
         async def broken():

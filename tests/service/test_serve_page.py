@@ -182,7 +182,7 @@ def test_before_there_is_a_model(tmp_path, nursery, browser):
         page.close()
 
 
-def test_what_an_operator_must_know(tmp_path, nursery, browser):
+def test_operator_alarms(tmp_path, nursery, browser):
     """Models in quarantine and incidents are shown, and are no reason to propose a first model."""
     with Server(tmp_path / "data", nursery=nursery) as server:
         assert server.call("POST", "/v1/models?wait=300", {"name": "broken", "learner": "perceptron"})[0] == 201

@@ -137,7 +137,7 @@ def test_closed_when_asked_to(server, way):
         assert line.answer() is None
 
 
-def test_a_client_that_waits_to_be_told_to_go_on(server):
+def test_expect_continue(server):
     with Line(server) as line:
         head, _, body = request(f"{M}/predict", RAIN, Expect="100-continue").partition(b"\r\n\r\n")
         line.send(head + b"\r\n\r\n")

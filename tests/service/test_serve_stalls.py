@@ -99,7 +99,7 @@ def test_names_as_json_holds_them():
     assert found == [["ann", "bob"], [{"tuple": ["a", 1]}, "b"], ["x", 3]]
 
 
-def test_the_largest_weights_are_sought_once_for_all_who_look(tmp_path, monkeypatch):
+def test_largest_weights_are_shared(tmp_path, monkeypatch):
     monkeypatch.setattr("linmax.service.largest_weights.QUICK", -1.0)
     sought = []
     plain = weights._largest

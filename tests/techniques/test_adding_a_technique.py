@@ -128,7 +128,7 @@ def test_other_techniques_stand_over_it(text: str) -> None:
 
 
 @pytest.mark.small
-def test_a_vote_over_it_says_why_not() -> None:
+def test_vote_over_it_is_refused() -> None:
     with pytest.raises(ValueError, match="vote\\(\\) needs hypotheses that are weights; H-perceptron has none"):
         linmax.run("VH-perceptron", INSTANCES, DATA.labels)
 

@@ -124,7 +124,7 @@ def test_a_stack_by_hand() -> None:
 
 
 @pytest.mark.small
-def test_what_has_no_weights_says_so() -> None:
+def test_learner_without_weights_raises() -> None:
     for learner in (combine(POOL, how="wma"), stack(POOL)):
         machine = run(learner, INSTANCES[:5], DATA.labels[:5]).model
         with pytest.raises(ValueError, match="not a single weight vector; look at its members"):

@@ -67,7 +67,7 @@ def test_two_classes_need_no_draws() -> None:
 
 
 @pytest.mark.small
-def test_draws_are_uniform_and_as_frequent_as_said() -> None:
+def test_draws_are_uniform_with_given_frequency() -> None:
     votes = linmax.instances(votes=[["a"]] * 3000, classes=["a", "b", "c"])
     tried = linmax.run("B(gamma=0.6)-perceptron", votes, ["a"] * 3000).predictions[100:]  # a is soon predicted
     shares = [float(np.mean(tried == name)) for name in "abc"]
@@ -77,7 +77,7 @@ def test_draws_are_uniform_and_as_frequent_as_said() -> None:
 
 
 @pytest.mark.small
-def test_a_wrong_class_teaches_a_rule_nothing_and_a_pool_something() -> None:
+def test_wrong_class_in_rule_and_pool() -> None:
     said = {"x": 1.0}
     rule = linmax.Learner("B(gamma=0)-perceptron", classes=list("abc"))
     pool = linmax.Learner("B(gamma=0)-softmax", classes=list("abc"))
@@ -190,7 +190,7 @@ def test_the_bound_is_the_formula() -> None:
             bounds.bandit(bounds.perceptron, **({"trials": 10, "classes": 3, "gamma": 0.1} | bad), **kept)
 
 
-def test_certificates_say_that_they_are_means_and_where_there_is_none() -> None:
+def test_certificates_of_expected_mistakes() -> None:
     certificate = linmax.theory.certify(VOTES, DATA.labels, "B(gamma=0.5)-perceptron")
     assert certificate.expected
     assert "in the mean" in str(certificate)

@@ -61,7 +61,7 @@ def test_uses_never_exceed_u_and_it_comes_to_rest(rule: str, s: int, u: int) -> 
 
 
 @pytest.mark.small
-def test_updates_are_counted_apart() -> None:
+def test_recycled_updates_are_counted_separately() -> None:
     given = random_votes(50 if JIT else 12, 5, 3, 3)
     trace = run("R(s=8)-perceptron", given.instances, given.labels)
     assert trace.model.updates == trace.changed.sum() + trace.model.recycled

@@ -111,7 +111,7 @@ def test_the_mean_stays_below_the_bound(rule: str) -> None:
         assert bound.shape == (300,)
 
 
-def test_a_certificate_says_that_it_is_a_mean() -> None:
+def test_certificate_of_expected_mistakes() -> None:
     data = linmax.datasets.majority_problem(n=6, r=3, k=3, noise=0.0, trials=300, seed=1)
     votes = linmax.instances(votes=data.votes)
     certificate = linmax.theory.certify(votes, data.labels, "S(b=2)-perceptron")
@@ -145,7 +145,7 @@ def test_votes_are_asked_about_one_row_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("learner", ["perceptron", "auto"])
-def test_updates_are_told_alike_by_both_techniques_and_by_the_learner_alone(learner: str) -> None:
+def test_update_counts_are_equal(learner: str) -> None:
     """Every label asked for, no class drawn: what changed is what changes the learner itself, of rules and of pools."""
     alone = linmax.run(learner, VOTES, DATA.labels)
     selective = linmax.run(linmax.selective(learner, b=1e12), VOTES, DATA.labels)

@@ -299,13 +299,13 @@ def test_only_weights_may_vote(base: Any) -> None:
         run(vote(base), instances, [0])
 
 
-def test_nobody_votes_twice() -> None:
+def test_no_hypothesis_votes_twice() -> None:
     with pytest.raises(ValueError, match="^VV-perceptron votes twice; once is enough$"):
         run(vote("V-perceptron"), linmax.instances(votes=[[0, 1]], classes=range(2)), [0])
 
 
 @pytest.mark.small
-def test_weights_of_a_vote_that_is_not_trusted_are_those_of_what_it_votes_over() -> None:
+def test_untrusted_vote_has_weights_of_base() -> None:
     votes, labels = drifting(400 if JIT else 40, 20)
     instances = linmax.instances(votes=votes, classes=range(3))
     machine = run(vote(recycle("alma(3)", s=5), d=NEVER, h=4), instances[:0], []).model

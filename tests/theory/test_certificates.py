@@ -473,7 +473,7 @@ def test_a_bound_that_lucky_draws_alone_would_keep_is_vacuous(learner: str) -> N
 
 
 @pytest.mark.small
-def test_a_bound_in_the_mean_that_says_something() -> None:
+def test_finite_bound_of_expected_mistakes() -> None:
     votes = np.tile([[0, 1], [1, 2], [2, 0]], (400, 1))
     found = certify(linmax.instances(votes=votes, thresholds=False), votes[:, 0], "B(gamma=0.3)-perceptron")
     assert found.bound < found.most < found.trials
@@ -490,7 +490,7 @@ def test_an_alpha_next_to_one_is_not_rounded_to_it() -> None:
     assert "best alpha  1 (" not in str(found)
 
 
-def test_a_soft_margin_beside_separable_data_is_explained() -> None:
+def test_soft_margin_on_separable_data() -> None:
     """One instance near the boundary: the largest margin gives a larger bound than a little noise."""
     rows = np.array([[1.0, 0.0]] * 40 + [[-1.0, 1e-3]])
     found = linmax.theory.certificates.certify_rows(rows, learner="perceptron")

@@ -299,9 +299,7 @@ def test_a_run_that_breaks_its_bound_is_an_internal_error(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("rows", ["0,0,n\n0,1,y\n1,0,y\n1,1,n\n", "1,2,p\n1,2,q\n3,-1,p\n3,-1,q\n"])
-def test_the_command_says_that_a_bound_says_nothing(
-    rows: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_reports_infinite_bound(rows: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,b,label\n" + rows)
     assert main(["bounds", str(path)]) == 0

@@ -53,7 +53,7 @@ def test_voting_adds_the_restarts_so_far() -> None:
         ("A-perceptron", "no bound is known for A-perceptron"),
     ],
 )
-def test_learners_without_a_bound_say_why(text: str, words: str) -> None:
+def test_learners_without_bound_give_reason(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         bound_of(linmax.parse(text), Rows([[1.0, -1.0]]))
 

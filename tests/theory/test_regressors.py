@@ -159,7 +159,7 @@ def test_the_divergence_is_the_least_over_all_splittings():
     assert regressor.loss_bound(np.zeros(n), X, y) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_no_bound_where_the_theorem_says_nothing():
+def test_no_bound_outside_theorem():
     X, y = np.array([[0.0, 1.0]]), np.array([1.0])
     assert EG(eta=2.0).loss_bound([0.5, 0.5], X, y) == math.inf
     assert EGPM(eta=0.5).loss_bound([0.5, 0.5], X, y) == math.inf

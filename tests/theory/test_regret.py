@@ -69,7 +69,7 @@ def test_the_pool_never_loses_more(learner: str) -> None:
 
 
 @pytest.mark.small
-def test_where_there_is_none_it_says_why() -> None:
+def test_missing_regret_gives_reason() -> None:
     data = linmax.datasets.majority_problem(trials=30, seed=0)
     votes = linmax.instances(votes=data.votes)
     with pytest.raises(ValueError, match="perceptron mixes none"):

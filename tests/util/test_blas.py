@@ -38,7 +38,7 @@ def threads():
     return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
 
 
-def test_a_refit_holds_the_library_that_scipy_brings_even_when_it_is_loaded_for_it():
+def test_refit_limits_threads_of_scipy_blas():
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", REFIT], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == "[1]"

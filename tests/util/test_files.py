@@ -46,7 +46,7 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_written_is_read(model: Path) -> None:
+def test_round_trip(model: Path) -> None:
     description, arrays = files.read(model, "example")
     assert description == DESCRIPTION
     assert arrays.keys() == ARRAYS.keys()

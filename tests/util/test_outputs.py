@@ -30,7 +30,7 @@ class TestWriteJson:
         assert json.loads(capsys.readouterr().out) == {"a": 1}
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.float64("nan")])
-    def test_what_is_no_json_leaves_the_old_file(self, tmp_path, bad):
+    def test_invalid_json_keeps_old_file(self, tmp_path, bad):
         path = tmp_path / "f.json"
         path.write_text("old")
         with pytest.raises(ValueError, match="JSON compliant"):

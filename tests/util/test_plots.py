@@ -76,7 +76,7 @@ class TestPlotMistakes:
         with pytest.raises(ValueError, match=r"a\.gif: the ending must be one of \.png, \.svg, \.pdf"):
             plot_mistakes({"perceptron": [1]}, tmp_path / "a.gif")
 
-    def test_without_matplotlib_the_error_says_how_to_get_it(self, monkeypatch):
+    def test_missing_matplotlib_names_command(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
         with pytest.raises(ImportError, match=r'pip install "linmax\[plot\]"'):
             plot_mistakes({"perceptron": [1]})
