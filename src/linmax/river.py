@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 try:
     from river import base, naive_bayes, tree
@@ -31,8 +31,19 @@ if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = LazyModule("pandas")
+from linmax.util.aliases import Label, Name, Ratings
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]
+
+Row: TypeAlias = dict[Name, Any]  # an instance of River: numbers, text and None by name
+
+
+class Inputs(TypedDict, total=False):
+    """An instance as arguments of a `Learner`."""
+
+    attributes: dict[Name, float]
+    votes: dict[Name, Label]
+    scores: dict[Name, Ratings]
 
 
 class OnlineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
@@ -44,22 +55,22 @@ class OnlineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
     def _multiclass(self) -> bool:
         return True
 
-    def _inputs(self, x: dict[Any, Any]) -> dict[str, Any]:
+    def _inputs(self, x: Row) -> Inputs:
         """Return an instance as arguments of the learner."""
         raise NotImplementedError
 
-    def predict_one(self, x: dict[Any, Any], **_: Any) -> Any:
+    def predict_one(self, x: Row, **_: object) -> Label | None:
         """Return the class, None before one is known."""
         return self._learner.predict(**self._inputs(x))
 
-    def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: Row, **_: object) -> dict[Label, float]:
         """Return the probability of each class seen so far (see `linmax.models.calibration`)."""
         return self._learner.predict_proba(**self._inputs(x))
 
-    def _learn(self, inputs: dict[str, Any], y: Hashable, w: float) -> None:
+    def _learn(self, inputs: Inputs, y: Label, w: float) -> None:
         self._learner.learn(**inputs, label=y, weight=w if w == 1.0 else at_least("w", w, 0.0))
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: Any = 1.0) -> None:
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | Sequence[float] = 1.0) -> None:
         """Learn the rows of a table in order, as `learn_one` does.
 
         Parameters
@@ -74,7 +85,7 @@ class OnlineRiver(base.MiniBatchClassifier):  # type: ignore[misc]
         rows = rows_of(X)
         if len(y) != len(rows):
             raise ValueError(f"y must have one class for each of {len(rows)} rows, got {len(y)}")
-        weights = [float(w)] * len(rows) if np.ndim(w) == 0 else list(w)
+        weights = np.full(len(rows), w, float).tolist() if np.ndim(w) == 0 else list(np.asarray(w).tolist())
         if len(weights) != len(rows):
             raise ValueError(f"w must be one number, or one for each of {len(rows)} rows; got {len(weights)}")
         for x, label, weight in zip(rows, y.tolist(), weights, strict=True):
@@ -154,12 +165,12 @@ class LinearMaxClassifier(OnlineRiver):
         self.scale = scale
         self.thresholds = boolean("thresholds", thresholds)
         self._kind = scale_for(learner, scale)
-        self._maxima: dict[Any, float] = {}
-        self._names: tuple[tuple[Any, ...], list[Any]] = (), []  # of the last instance, and sorted
-        self._latest: tuple[dict[Any, Any], dict[Any, float], dict[Any, Any] | None] = {}, {}, None
+        self._maxima: dict[Name, float] = {}
+        self._names: tuple[tuple[Name, ...], list[Name]] = (), []  # of the last instance, and sorted
+        self._latest: tuple[Row, dict[Name, float], Row | None] = {}, {}, None
         self._learner = Learner(learner, thresholds=thresholds)
 
-    def learn_one(self, x: dict[Any, Any], y: Hashable, w: float = 1.0) -> None:
+    def learn_one(self, x: Row, y: Label, w: float = 1.0) -> None:
         """Predict, see the label and update.
 
         Parameters
@@ -177,7 +188,7 @@ class LinearMaxClassifier(OnlineRiver):
             self._latest = {}, {}, None
             self._maxima |= {name: abs(larger[name]) for name, value in scaled.items() if value in (1.0, -1.0)}
 
-    def _inputs(self, x: dict[Any, Any]) -> dict[str, Any]:
+    def _inputs(self, x: Row) -> Inputs:
         """Return the attributes over their largest magnitudes so far, this instance included.
 
         They come by name, because sums depend on their order. An instance is kept: learning follows predicting.
@@ -192,7 +203,7 @@ class LinearMaxClassifier(OnlineRiver):
         self._latest = x.copy(), scaled, larger
         return {"attributes": scaled}
 
-    def _scaled(self, x: dict[Any, Any]) -> tuple[dict[Any, float], dict[Any, Any] | None]:
+    def _scaled(self, x: Row) -> tuple[dict[Name, float], Row | None]:
         """Return scaled attributes; and the attributes themselves if one may be larger than before."""
         names, order = self._names
         if tuple(x) != names:
@@ -262,7 +273,7 @@ class FusionClassifier(OnlineRiver, base.Ensemble):  # type: ignore[misc]
         total = sum(map(abs, raw)) or 1.0
         return [weight / total for weight in raw]
 
-    def learn_one(self, x: dict[Any, Any], y: Hashable, w: float = 1.0) -> None:
+    def learn_one(self, x: Row, y: Label, w: float = 1.0) -> None:
         """Let the models predict, the fusion learn from that, and then the models.
 
         Parameters
@@ -275,9 +286,10 @@ class FusionClassifier(OnlineRiver, base.Ensemble):  # type: ignore[misc]
             weighted = w != 1.0 and "w" in signature(model.learn_one).parameters
             model.learn_one(x, y, **({"w": w} if weighted else {}))
 
-    def _inputs(self, x: dict[Any, Any]) -> dict[str, Any]:
+    def _inputs(self, x: Row) -> Inputs:
         """Return the answer of each model, by its place."""
-        votes, scores = {}, {}
+        votes: dict[Name, Label] = {}
+        scores: dict[Name, Ratings] = {}
         for place, model in enumerate(self):
             if self.soft:
                 try:
@@ -292,15 +304,15 @@ class FusionClassifier(OnlineRiver, base.Ensemble):  # type: ignore[misc]
 # -- attributes -------------------------------------------------------------------------------------------------------
 
 
-def in_order(names: Iterable[Any]) -> list[Any]:
+def in_order(names: Iterable[Name]) -> list[Name]:
     """Sort names, those of several types by what they print."""
     try:
-        return sorted(names)
+        return sorted(names)  # type: ignore[type-var]
     except TypeError:
         return sorted(names, key=repr)
 
 
-def rows_of(table: Any) -> list[dict[Any, Any]]:
+def rows_of(table: pd.DataFrame) -> list[Row]:
     """Return the rows of a pandas table."""
     if not hasattr(table, "index") or not hasattr(table, "to_dict"):
         kind = f"{type(table).__module__.split('.')[0]}.{type(table).__name__}"

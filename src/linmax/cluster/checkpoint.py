@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from linmax.models.merge import State
 from linmax.util import files
+from linmax.util.files import State
 
 __all__ = ["LATEST", "PARTS", "Folder"]
 

@@ -26,7 +26,6 @@ from linmax.cluster.collections import (
 )
 from linmax.cluster.fit import fit
 from linmax.models.fusion import VoteFusion
-from linmax.models.merge import State
 from linmax.models.streams import Stream, StreamModel, stream
 from linmax.techniques.technique import LearnerLike
 from linmax.util.aliases import Labels, Matrix
@@ -34,6 +33,7 @@ from linmax.util.aliases import Labels, Matrix
 if TYPE_CHECKING:
     import pandas
     from distributed import Client
+from linmax.util.files import State
 
 __all__ = ["DaskClassifier"]
 

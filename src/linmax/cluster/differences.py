@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmax.models.merge import State
+from linmax.util.files import State
 
 __all__ = ["StateDifference", "difference_of", "state_bytes"]
 

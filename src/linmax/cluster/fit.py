@@ -22,7 +22,7 @@ from linmax.data.arrays import Layout
 from linmax.engine.engine import Engine, Settings
 from linmax.engine.notation import as_learner
 from linmax.models.fusion import VoteFusion
-from linmax.models.merge import HOW, ColumnsDiffer, State, merge_states, open_state, refuse_unmergeable, shares_by
+from linmax.models.merge import HOW, ColumnsDiffer, merge_states, open_state, refuse_unmergeable, shares_by
 from linmax.models.shard import RowCounts, learn_rows
 from linmax.models.streams import StreamModel
 from linmax.rules import REGISTRY
@@ -34,6 +34,7 @@ from linmax.util.checks import boolean, one_of, whole
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+from linmax.util.files import State
 
 __all__ = ["Fit", "Pass", "Progress", "fit", "refuse_custom_rules"]
 

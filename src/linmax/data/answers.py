@@ -58,7 +58,7 @@ _LONGEST_EXPONENT = 400  # of a number that is worked out; a longer one stays te
 # -- keys ---------------------------------------------------------------------------------------------------------
 
 
-def number_key(answer: Any) -> Hashable:
+def number_key(answer: Label) -> Hashable:
     """Return the last number in an answer, exactly; text without one stays text.
 
     Signs of currency and percent, and units, are ignored: "50 %" is 50.
@@ -93,7 +93,7 @@ def _fraction(found: re.Match[str]) -> Fraction | None:
     return -value if "-" in found["sign"] else value
 
 
-def text_key(answer: Any) -> Hashable:
+def text_key(answer: Label) -> Hashable:
     """Return an answer in lower case, without punctuation, articles and superfluous space.
 
     Examples
@@ -115,7 +115,7 @@ _ASSIGNED = re.compile(r"^[a-zA-Z](?:_\w+|\([a-z]\))?=(?=[^=])")
 _PLAIN = re.compile(rf"[+-]?{_DECIMAL}(?:/{_DECIMAL})?")
 
 
-def math_key(answer: Any) -> Hashable:
+def math_key(answer: Label) -> Hashable:
     r"""Return a mathematical answer without the marks of LaTeX, as a number if it is one.
 
     Nothing is worked out beyond fractions: "2+2" is not 4.
@@ -191,7 +191,7 @@ def _with_whole_numbers(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _exact_key(answer: Any) -> Hashable:
+def _exact_key(answer: Label) -> Hashable:
     plain = written(answer)
     return answer if plain is None else plain
 
@@ -228,7 +228,7 @@ def opened_key(key: str | None) -> Key:
     return _lost_key if key == OWN_KEY else key
 
 
-def _lost_key(_: Any) -> Hashable:
+def _lost_key(_: Label) -> Hashable:
     raise ValueError(
         "the key was a function, which files do not hold; after loading, call set_params(key=...) or set learner.key"
     )
@@ -280,7 +280,7 @@ class OpenAnswers:
         """
         keyed, ids = key_of(key), dict[Hashable, int]()
 
-        def number(answer: Any, place: Callable[[], str]) -> int:
+        def number(answer: Label, place: Callable[[], str]) -> int:
             return ids.setdefault(_checked_key(keyed, answer, place), len(ids))
 
         numbers = [number(answer, lambda answer=answer: given.where(answer)) for answer in given.named]  # type: ignore[misc]
@@ -307,11 +307,11 @@ class TrialAnswers:
         self.key, self.unnamed = key, unnamed
         key_of(key)
 
-    def keyed(self, answer: Any, where: str = "") -> Hashable:
+    def keyed(self, answer: Label, where: str = "") -> Hashable:
         """Return what is equal for the same answers; ``where`` is for messages."""
         return _checked_key(key_of(self.key), answer, lambda: where)
 
-    def read(self, votes: Mapping[Name, Label], worth: Callable[[], Mapping[Name, float]]) -> dict[Hashable, Any]:
+    def read(self, votes: Mapping[Name, Label], worth: Callable[[], Mapping[Name, float]]) -> dict[Hashable, Label]:
         """Return the answer of each key, as the voter of the largest worth spells it, in the order of `OpenAnswers`.
 
         Examples
@@ -320,7 +320,7 @@ class TrialAnswers:
         >>> sorted(TrialAnswers("number").read(votes, lambda: {"bob": 0.7}).values())
         ['0.5', '3']
         """
-        spellings: dict[Hashable, dict[Any, list[Label]]] = {}
+        spellings: dict[Hashable, dict[Label, list[Label]]] = {}
         for voter, answer in votes.items():
             spellings.setdefault(self.keyed(answer, f" of {voter!r}"), {}).setdefault(answer, []).append(voter)
         found = {}
@@ -342,7 +342,7 @@ def _checksum(key: Hashable) -> int:
     return zlib.crc32(repr(key).encode())
 
 
-def _checked_key(key: AnswerKey, answer: Any, place: Callable[[], str]) -> Hashable:
+def _checked_key(key: AnswerKey, answer: Label, place: Callable[[], str]) -> Hashable:
     try:
         value = key(answer)
     except Exception as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 else:
     sparse = LazyModule("scipy.sparse")
-
+from linmax.util.aliases import Label, Name
 
 __all__ = [
     "COPY",
@@ -44,8 +44,12 @@ COPY = 0.15  # rating of a copy made for one value of a side column
 
 
 def copies_for(
-    by: Any, known: Sequence[Any] | None, codes: np.ndarray, signs: np.ndarray, names: tuple[str, ...]
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[Any, ...]]:
+    by: Any,
+    known: Sequence[Label] | None,
+    codes: np.ndarray,
+    signs: np.ndarray,
+    names: tuple[str, ...],
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], tuple[Label, ...]]:
     """The voters and their copies for each value of a side column, and these values in order."""
     if by is None:
         if known:
@@ -114,7 +118,7 @@ def _refuse_nonfinite(name: str, array: np.ndarray) -> None:
         raise ValueError(f"{name} must be finite, got {value} at {tuple(int(i) for i in place)}; fill or drop it")
 
 
-def read_scores(scores: Any, size: int, names: tuple[Any, ...] | None) -> np.ndarray:
+def read_scores(scores: Any, size: int, names: tuple[Label, ...] | None) -> np.ndarray:
     if scores is None:
         return np.zeros((size, 0, 0))
     array = _numbers("scores", scores, 3)
@@ -124,8 +128,8 @@ def read_scores(scores: Any, size: int, names: tuple[Any, ...] | None) -> np.nda
 
 
 def read_attributes(
-    attributes: Any, size: int, vocabulary: Mapping[Any, int] | None
-) -> tuple[np.ndarray, sparse.csr_array | None, tuple[str, ...], Mapping[Any, int] | None]:
+    attributes: Any, size: int, vocabulary: Mapping[Name, int] | None
+) -> tuple[np.ndarray, sparse.csr_array | None, tuple[str, ...], Mapping[Name, int] | None]:
     nothing = np.zeros((size, 0))
     if attributes is None:
         return nothing, None, (), vocabulary
@@ -190,10 +194,10 @@ def scaled(
 
 
 def split_voters(
-    split: str | Mapping[int, Any] | None,
+    split: str | Mapping[int, Label] | None,
     codes: np.ndarray,
     ratings: np.ndarray,
-    names: tuple[Any, ...],
+    names: tuple[Label, ...],
     voter_names: tuple[str, ...],
 ) -> tuple[np.ndarray, sparse.csr_array | None, tuple[tuple[str, ...], tuple[str, ...]]]:
     """x_i^c as attributes: dense for raters, sparse for voters; and the names of both."""

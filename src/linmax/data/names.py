@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ class Names:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Label]:
         return iter(self.names)
 
     def __contains__(self, name: Label) -> bool:
@@ -197,7 +197,7 @@ class Names:
 # -- single names -------------------------------------------------------------------------------------------------
 
 
-def missing(value: Any) -> bool:
+def missing(value: object) -> bool:
     """Return whether a value is missing: None, nan, masked, or pandas' NA."""
     return value is None or value is np.ma.masked or type(value).__name__ == "NAType" or value != value
 
@@ -227,7 +227,7 @@ def distinct_classes(classes: Sequence[Label]) -> tuple[Label, ...]:
     return names
 
 
-def refuse_wide(name: str, value: Any) -> None:
+def refuse_wide(name: str, value: object) -> None:
     """Refuse an integer beyond 64 bits, which NumPy cannot hold.
 
     Examples
@@ -240,7 +240,7 @@ def refuse_wide(name: str, value: Any) -> None:
         raise ValueError(f"{name}: integers must fit in 64 bits, got {value}; pass it as text")
 
 
-def written(value: Any) -> str | None:
+def written(value: object) -> str | None:
     """Return a label in its plainest spelling: 1, 1.0, "1" and " 1.0" alike; None for what has no such form."""
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 else:
     sparse = LazyModule("scipy.sparse")
+from linmax.util.files import Header
 
 __all__ = [
     "LIMIT",
@@ -296,7 +297,7 @@ class Scaling:
         return {"trials": self._trials[:1], "dense": self._dense, "sparse": self._sparse[: self._columns]}
 
     @property
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Header:
         """State that is not in the arrays, as plain data."""
         return {"asked": self.asked, "kind": self.kind, "constant": self.constant, "prepends": self.prepends}
 

@@ -16,6 +16,7 @@ from linmax.data.blocks import COPY, copied
 from linmax.data.instances import Instances
 from linmax.data.names import missing
 from linmax.util.aliases import Label, Name
+from linmax.util.files import Header
 
 __all__ = ["Sides", "read_sides"]
 
@@ -29,7 +30,7 @@ class Sides:
     """The values met in each side column, what stands in each column of votes, and how often each value held."""
 
     names: tuple[str, ...] = ()
-    values: tuple[tuple[int, Any], ...] = ()  # (side column, value)
+    values: tuple[tuple[int, Label], ...] = ()  # (side column, value)
     columns: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # (voter, value or ITSELF)
     counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -146,7 +147,7 @@ class Sides:
     # -- files ----------------------------------------------------------------------------------------------------
 
     @property
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Header:
         """Everything but the arrays."""
         return {
             "by": list(self.names),

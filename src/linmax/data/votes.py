@@ -48,7 +48,7 @@ def in_classes(
     named: Sequence[Label],
     classes: Sequence[Label] | None,
     columns: Sequence[str],
-    abstain: Any = None,
+    abstain: Label | Collection[Label] = None,
 ) -> tuple[np.ndarray, tuple[Label, ...]]:
     """Return votes as places among the classes, all others refused, and the classes: those voted for if not given."""
     silent = {*silent_votes(abstain)}
@@ -68,7 +68,7 @@ def in_classes(
 
 
 def read_votes(
-    votes: Any, size: int, classes: tuple[Label, ...] | None, abstain: Any
+    votes: Any, size: int, classes: tuple[Label, ...] | None, abstain: Label | Collection[Label]
 ) -> tuple[np.ndarray, tuple[Label, ...], tuple[str, ...]]:
     """Return codes (-1 abstains), the classes they stand for and the voters' names, as `instances` takes them."""
     if votes is None:
@@ -94,7 +94,7 @@ def _table(votes: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
     return _objects(list(votes)), None
 
 
-def _is_row(value: Any) -> bool:
+def _is_row(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
 
 
@@ -181,7 +181,9 @@ class Ballots:
         place = {name: c for c, name in enumerate(distinct)}
         return replace(self, codes=np.array([*map(place.get, named), NONE], np.int32)[self.codes], named=distinct)
 
-    def matched(self, known: Collection[Label], abstain: Any = None, *, learning: bool = True) -> Ballots:
+    def matched(
+        self, known: Collection[Label], abstain: Label | Collection[Label] = None, *, learning: bool = True
+    ) -> Ballots:
         """Return the votes as they are meant, given the labels and classes that are known; warn of what was matched.
 
         Examples

@@ -178,7 +178,7 @@ def _formats(count: int) -> tuple[struct.Struct, struct.Struct]:
     return struct.Struct(f"{count}i"), struct.Struct(f"{count}d")
 
 
-def refuse(*_: Any) -> Any:
+def refuse(*_: object) -> object:
     """Return REFUSED; stands in for `ask` and `teach` where there is no path for single trials."""
     return REFUSED
 
@@ -218,7 +218,7 @@ class OneTrialPath:
         self._columns, self._values = single.columns.data.cast("B"), single.values.data.cast("B")
         self._votes, self._nobody = single.votes.data, np.full_like(single.votes, -1).data
 
-    def ask(self, attributes: Any, votes: Any) -> Any:
+    def ask(self, attributes: object, votes: object) -> object:
         """Return the class predicted, or REFUSED for an instance that this path cannot read."""
         try:
             count = self._read(attributes, votes)
@@ -229,7 +229,7 @@ class OneTrialPath:
             self._ask = ask.compiled
         return self._answer(self._ask(self._address, count, votes is not None))
 
-    def teach(self, attributes: Any, votes: Any, label: Label) -> Any:
+    def teach(self, attributes: object, votes: object, label: Label) -> object:
         """Learn an instance; return the class predicted before, or REFUSED with nothing changed, or FAILED."""
         try:
             place = self._names.known[label]
@@ -277,7 +277,7 @@ class OneTrialPath:
         for place, choice in zip(places, choices, strict=True):
             row[place] = chosen[choice] if choice == choice else -1  # nan is an abstention
 
-    def _answer(self, place: int) -> Any:
+    def _answer(self, place: int) -> object:
         if place >= 0:
             return self._names.classes[place]
         return None if place == -1 else REFUSED if place == NOT_PLAYED else FAILED
@@ -510,10 +510,10 @@ class NumbersPath(OneTrialPath):
     def predicting(self) -> int:
         return entry(predict_row)
 
-    def ask(self, attributes: Any, votes: Any) -> Any:
+    def ask(self, attributes: object, votes: object) -> object:
         return super().ask(attributes, votes) if self._open and not self._large.long_runs else REFUSED
 
-    def teach(self, attributes: Any, votes: Any, label: Label) -> Any:
+    def teach(self, attributes: object, votes: object, label: Label) -> object:
         first, large, trials = self._pool.first, self._large, self._instances
         if not self._open or (first.open and first.until == 1) or self._pool.fusion.is_full:
             return REFUSED  # the pool looks at the first trials after this one, or the set of fingerprints doubles

@@ -27,9 +27,10 @@ from copy import copy, deepcopy
 from dataclasses import replace
 from inspect import signature
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from linmax.core import averages
 from linmax.core.contract import EXPERTS, GAUGE, KNOWN, OWN, RAW, SHIFT, STRIDE, TRIALS, Part, Rule
@@ -50,7 +51,9 @@ from linmax.models.online import Learner
 from linmax.models.streams.model import StreamModel
 from linmax.models.weights import Columns
 from linmax.rules.mixing import MULTIPLICATIVE, mixture_of
+from linmax.techniques.technique import LearnerLike
 from linmax.util.checks import finite, one_of
+from linmax.util.files import State
 from linmax.util.parts import handed_over
 
 __all__ = [
@@ -67,8 +70,8 @@ __all__ = [
 ]
 
 
-State = tuple[dict[str, Any], dict[str, np.ndarray]]  # of a model
 Item = TypeVar("Item")
+Learned: TypeAlias = Learner | StreamModel | VoteFusion
 Mergeable = TypeVar("Mergeable", Learner, StreamModel, VoteFusion)
 HOW = ("uniform", "trials", "mistakes")
 
@@ -86,7 +89,7 @@ class ColumnsDiffer(ValueError):
 # -- checks and shares ------------------------------------------------------------------------------------------------
 
 
-def refuse_unmergeable(learner: Any) -> None:
+def refuse_unmergeable(learner: LearnerLike) -> None:
     """Raise with the reason where a learner has no sound mixture."""
     engine = Engine(as_learner(learner), Layout(0, 0, 0, 0, 1.0), 0, Settings(discover=True))
     refuse_unmixable_nodes(engine)
@@ -117,7 +120,7 @@ def checked_models(models: Sequence[Mergeable]) -> Sequence[Mergeable]:
     return models
 
 
-def refuse_different(models: Sequence[Any], names: Sequence[str] = ()) -> None:
+def refuse_different(models: Sequence[Learned], names: Sequence[str] = ()) -> None:
     """Refuse models with different options, or with instances that wait for labels; ``names`` are those of files."""
     first, names = options_of(models[0]), names or [f"number {place}" for place in range(len(models))]
     for model, name in zip(models, names, strict=True):
@@ -126,11 +129,11 @@ def refuse_different(models: Sequence[Any], names: Sequence[str] = ()) -> None:
                 raise ValueError(
                     f"models must have the same {option}: {name} has {value!r}, {names[0]} {first[option]!r}"
                 )
-        if len(models) > 1 and getattr(model, "pending", False):
+        if len(models) > 1 and isinstance(model, Learner) and model.pending:
             raise ValueError(f"{name}: {model.pending} instances wait for their labels; learn or forget() them first")
 
 
-def options_of(model: Any) -> dict[str, Any]:
+def options_of(model: Learned) -> dict[str, Any]:
     """Return the options that must be equal; the order of the classes of a fusion does not matter."""
     if not isinstance(model, VoteFusion):
         return dict(model.options)
@@ -140,13 +143,14 @@ def options_of(model: Any) -> dict[str, Any]:
     return found | {"classes": classes, "learner": str(as_learner(model.learner))}
 
 
-def model_of(given: Any) -> Any:
+def model_of(given: Learned | None) -> Model | None:
     """Return the `Model` under a `Learner`, stream model or fusion; None before it has learned."""
-    learned = given is not None and not (isinstance(given, VoteFusion) and not given.__sklearn_is_fitted__())
-    return given._current_model if learned else None
+    if given is None or (isinstance(given, VoteFusion) and not given.__sklearn_is_fitted__()):
+        return None
+    return given._current_model
 
 
-def shares_of(models: Sequence[Any], base: Any, how: str | Sequence[float]) -> np.ndarray:
+def shares_of(models: Sequence[Learned], base: Learned | None, how: str | Sequence[float]) -> np.ndarray:
     """Return the shares mu_i: at least 0, with the sum 1."""
     if isinstance(how, str):
         one_of("how", how, HOW)
@@ -256,12 +260,12 @@ def merge_since(
     refuse_different(models)
     shares = shares_of(models, base, how)
     begun: list[int] = [place for place, model in enumerate(models) if model_of(model) is not None]
-    for place in begun:
-        refuse_unmixable_nodes(model_of(models[place]).engine)
-    if len(begun) < 2:
-        return deepcopy(models[begun[0] if begun else 0])
     everyone = [*(models[place] for place in begun), *([] if model_of(base) is None else [base])]
-    parts, count, shares = [model_of(one) for one in everyone], len(begun), shares[begun]
+    parts, count, shares = [model for one in everyone if (model := model_of(one))], len(begun), shares[begun]
+    for part in parts[:count]:
+        refuse_unmixable_nodes(part.engine)
+    if count < 2:
+        return deepcopy(models[begun[0] if begun else 0])
     union = UNIONS[type(models[0])](everyone, count)
     classes, places = union_of_names(model.classes for model in parts)
     placed = [at._replace(state=model, classes=own) for at, model, own in zip(union.places, parts, places, strict=True)]
@@ -378,7 +382,11 @@ def union_of_learners(everyone: Sequence[Learner], count: int) -> Union:
 
 
 def union_of_streams(everyone: Sequence[StreamModel], count: int) -> Union:
-    models, first, layouts = everyone[:count], everyone[0], [model_of(one).layout for one in everyone]
+    models, first, layouts = (
+        everyone[:count],
+        everyone[0],
+        [one._current_model.layout for one in everyone if one._current_model],
+    )
     refuse_other_columns(models)
     vocabulary, maps = union_of_vocabularies(everyone)
     columns = 2**vocabulary.bits if vocabulary.bits else len(vocabulary)
@@ -611,7 +619,7 @@ class PlacedEngine:
             table = (experts + (rows.astype(np.int64) - first_row(layout)) * target.k)[:, None] + part.classes
             self.places = np.concatenate([part.voters, layout.voters + part.raters, table.ravel()]).astype(np.int64)
 
-    def spread(self, existing: np.ndarray, fill: Any) -> np.ndarray:
+    def spread(self, existing: np.ndarray, fill: npt.ArrayLike) -> np.ndarray:
         """Return coordinates in use over the target; those that this engine has not seen are filled."""
         if self.places is None:
             return existing

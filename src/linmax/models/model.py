@@ -56,6 +56,7 @@ from linmax.techniques.voting import Voted
 from linmax.util import files
 from linmax.util.aliases import Label
 from linmax.util.draws import another
+from linmax.util.files import State
 from linmax.util.parts import by_part
 
 __all__ = ["Member", "Model", "chosen", "mask_of", "refuse_others"]
@@ -552,11 +553,11 @@ class Model(Confidence):
 
     # -- state ----------------------------------------------------------------------------------------------------
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> State:
         """All that it is: plain data that JSON can hold, and arrays. Copies of neither."""
         return self._state(written(self.learner))
 
-    def _state(self, learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self, learner: object) -> State:
         header = {
             "learner": learner,
             "classes": [files.plain(name) for name in self.classes],
@@ -612,7 +613,7 @@ class Model(Confidence):
         header, arrays = self.packed()
         return type(self).from_state, (header, {name: array.copy() for name, array in arrays.items()})
 
-    def packed(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def packed(self) -> State:
         """Its state as pickles hold it: with a user's own rules in it."""
         return self._state(as_pickled(self.learner, self.engine.rules))
 

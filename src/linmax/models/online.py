@@ -47,6 +47,7 @@ from linmax.techniques.technique import LearnerLike
 from linmax.util import files
 from linmax.util.aliases import Attributes, Candidates, Costs, Label, Name, PathLike, Scores, Votes
 from linmax.util.checks import at_least, boolean, fraction, one_of, whole
+from linmax.util.files import Arrays, Header, State
 from linmax.util.parts import by_part
 
 __all__ = ["KIND", "Learner"]
@@ -724,14 +725,12 @@ class Learner:
         """Drop an instance whose label will not arrive."""
         self._pending.forget(id)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> State:
         """Return all that was learned: plain data that JSON can hold, and arrays that are not copied."""
         self._settle()
         return self._with_own(*self._model.state())
 
-    def _with_own(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray]
-    ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _with_own(self, header: Header, arrays: Arrays) -> State:
         """The state of the model, and what is the learner's own."""
         kinds = {} if self._normalizer is None else {"normalize": list(self._normalizer.kinds)}
         own: dict[str, Any] = {"fixed": self._fixed, "choosing": self._choosing} | kinds | self._pending.description()
@@ -801,7 +800,8 @@ class Learner:
         self._reader = InstanceReader(self.classes, self._fixed, self._bounded, self._normalizer)
         self._chosen = {None: -1} | self._places
         self._path: OneTrialPath | None = None  # open while the arrays stay where they are (see `_open`)
-        self._ask = self._teach = refuse
+        self._ask: Callable[..., object] = refuse
+        self._teach: Callable[..., object] = refuse
         self._no_attributes: Trials | None = None
         self._numbered_voters = numbered(self._voters)
         others = self._attributes or self._raters or self._takes_candidates or len(self._voters) > MOST_ASKED
@@ -1547,7 +1547,7 @@ class Learner:
         """Number of labels seen."""
         return self._model.trials + self._asking.of_few + (0 if self._answers is None else self._answers.unnamed)
 
-    def _asking_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _asking_state(self) -> State:
         """Return kept trials and choice as plain data and arrays; nothing if there are none."""
         asking = self._asked()
         if not asking.recent.trials and asking.choice is None:

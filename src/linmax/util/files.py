@@ -18,13 +18,30 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
 from linmax.util.checks import about
 
-__all__ = ["FORMAT", "UnreadableFile", "is_special", "kind_of", "named", "plain", "read", "replacing", "write"]
+__all__ = [
+    "FORMAT",
+    "Arrays",
+    "Header",
+    "State",
+    "UnreadableFile",
+    "is_special",
+    "kind_of",
+    "named",
+    "plain",
+    "read",
+    "replacing",
+    "write",
+]
+
+Header: TypeAlias = dict[str, Any]  # description of a model: plain data that JSON can hold
+Arrays: TypeAlias = dict[str, np.ndarray]
+State: TypeAlias = tuple[Header, Arrays]  # all that a model is
 
 FORMAT = 3
 HEADER = "model.json"
@@ -140,7 +157,7 @@ def _compresses(content: np.ndarray) -> bool:
     return len(zlib.compress(sample, LEVEL)) <= WORTHWHILE * len(sample)
 
 
-def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: str | os.PathLike[str], kind: str) -> State:
     """Return the description and the arrays of a file of this kind; anything else raises ValueError with the reason."""
     with _opened(path) as archive:
         header = _header(path, archive)

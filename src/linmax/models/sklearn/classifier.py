@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import Tags, check_random_state, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
@@ -34,6 +34,7 @@ from linmax.techniques.technique import LearnerLike
 from linmax.util import files
 from linmax.util.aliases import Label, Labels, Matrix, PathLike
 from linmax.util.checks import boolean, one_of, refuse_masked
+from linmax.util.files import Arrays, Header, State
 from linmax.util.parts import by_part
 
 __all__ = ["LinearMaxClassifier", "all_or_nothing", "known_classes", "labels_of", "whole_file"]
@@ -69,7 +70,7 @@ def whole_file(path: PathLike) -> Iterator[None]:
         raise ValueError(f"{os.fspath(path)} does not hold a whole estimator: {error}") from error
 
 
-def labels_of(X: Any, y: Any) -> np.ndarray:
+def labels_of(X: Matrix, y: Labels | None) -> np.ndarray:
     """Return checked labels, one for each sample."""
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None; pass the labels")
@@ -89,7 +90,9 @@ def labels_of(X: Any, y: Any) -> np.ndarray:
     return labels
 
 
-def known_classes(y: np.ndarray, wrong: np.ndarray, classes: Any, known: np.ndarray | None, fixed: bool) -> np.ndarray:
+def known_classes(
+    y: np.ndarray, wrong: np.ndarray, classes: Labels | None, known: np.ndarray | None, fixed: bool
+) -> np.ndarray:
     """Return the sorted classes once the labels ``y`` have been seen.
 
     ``wrong`` are classes known not to be the label, ``classes`` what the user declares, ``known`` the classes so far.
@@ -100,7 +103,7 @@ def known_classes(y: np.ndarray, wrong: np.ndarray, classes: Any, known: np.ndar
             if not len(seen):
                 raise ValueError("classes= is required where no sample has a label and a weight > 0")
             return seen
-        known, fixed = np.unique(classes), True
+        known, fixed = np.unique(np.asarray(classes)), True
     declared = known if classes is None else np.asarray(classes)
     for names in (seen, declared, wrong):
         if len(names) and (names.dtype.kind in "OUS") != (known.dtype.kind in "OUS"):
@@ -123,7 +126,7 @@ def filled(instances: Instances) -> Instances:
     return replace(instances, dense=np.where(np.isnan(instances.dense), 0.0, instances.dense))
 
 
-def without_nan(matrix: Any) -> Any:
+def without_nan(matrix: sparse.csr_array) -> sparse.csr_array:
     """Return a sparse matrix without the numbers that are missing."""
     if not np.isnan(matrix.data).any():
         return matrix
@@ -260,7 +263,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         self.verbose = verbose
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
@@ -369,7 +372,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         self.n_iter_ += 1
         return self
 
-    def _known_classes(self, y: np.ndarray, wrong: np.ndarray, classes: Any, resume: bool) -> np.ndarray:
+    def _known_classes(self, y: np.ndarray, wrong: np.ndarray, classes: Labels | None, resume: bool) -> np.ndarray:
         known, fixed = (self.classes_, self._declared) if resume else (None, False)
         return known_classes(y, wrong, classes, known, fixed)
 
@@ -389,7 +392,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         rule.check()
         return rule
 
-    def _weights(self, sample_weight: Any, X: Any, y: np.ndarray) -> np.ndarray:
+    def _weights(self, sample_weight: npt.ArrayLike | None, X: Matrix, y: np.ndarray) -> np.ndarray:
         """Return the weights of samples of one of many calls."""
         weights = weights_of(sample_weight, X)
         if self.class_weight is None:
@@ -405,7 +408,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
 
     # -- instances --
 
-    def _attributes(self, X: Any, reset: bool = False) -> Any:
+    def _attributes(self, X: Matrix, reset: bool = False) -> Any:
         """Return the checked attributes: a dense or sparse matrix, or a table with categories."""
         refuse_masked("X", X)
         columnar = is_columnar(X)
@@ -443,7 +446,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         found = instances(attributes=np.where(np.isnan(X), 0.0, X), thresholds=bool(self.thresholds))
         return replace(found, dense=X)  # the scaling takes nan for missing
 
-    def _instances(self, X: Any) -> Instances:
+    def _instances(self, X: Matrix) -> Instances:
         check_is_fitted(self)
         return filled(self._scaling.apply(self._experts(self._attributes(X)), learn=False))
 
@@ -469,7 +472,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         table = table[:, self._order] + (0.0 if self._shift is None else self._shift)
         return table[:, 1] - table[:, 0] if len(self.classes_) == 2 else table
 
-    def _scores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _scores(self, X: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """Return predictions and scores in the model's classes."""
         instances = self._instances(X)
         predictions, scores = self._model.judge(self._model.fitted(instances))
@@ -565,7 +568,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
             kinds, names = state["_frames"]
             self._frames = FrameReader(kinds, Vocabulary.from_arrays(names))
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _state(self) -> State:
         """Return parameters and all that was learned, as plain data and arrays."""
         check_is_fitted(self)
         header, state = self._model.state()
@@ -585,7 +588,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         return description, arrays | {f"scaling.{name}": array for name, array in self._scaling.arrays.items()}
 
     @classmethod
-    def _from_state(cls, description: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def _from_state(cls, description: Header, arrays: Arrays) -> Self:
         """Return the estimator whose `_state` this was."""
         model, parts, classes = cls(**description["parameters"]), by_part(arrays), description["classes"]
         model._model = Model.from_state(description["model"], parts["model"])
@@ -612,7 +615,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
             return cls._from_state(description, arrays)
 
 
-def saved_parameters(estimator: Any, but: tuple[str, ...] = ()) -> dict[str, Any]:
+def saved_parameters(estimator: BaseEstimator, but: tuple[str, ...] = ()) -> Header:
     """Return the parameters of an estimator as plain data, without those named in ``but``."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items() if name not in but}
     if not isinstance(estimator.learner, str):

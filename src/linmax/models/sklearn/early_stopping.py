@@ -16,11 +16,12 @@ Wolpert 1992, Stacked generalization).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
@@ -30,6 +31,7 @@ from linmax.learners.attributes.pool import marks_of
 from linmax.learners.attributes.warm_up import LAST
 from linmax.models.calibration import fit_losses
 from linmax.models.model import Model
+from linmax.util.aliases import Label, Matrix
 from linmax.util.checks import at_least, whole
 
 __all__ = ["PassOrder", "Samples", "StoppingRule", "fit", "foresee", "relative_weights", "repetitions", "weights_of"]
@@ -46,7 +48,7 @@ SUM_ROUNDING = 1e-9  # by which a sum of fractional weights may miss a whole num
 # -- weights of samples -----------------------------------------------------------------------------------------------
 
 
-def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
+def weights_of(sample_weight: npt.ArrayLike | None, X: Matrix) -> np.ndarray:
     """Return a weight for each sample, 1 by default; in one of many calls all may be 0."""
     given = None if sample_weight is None else np.asarray(sample_weight)
     if given is not None and given.ndim and not given.any():
@@ -58,15 +60,18 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray:
     return weights
 
 
-def relative_weights(sample_weight: Any, class_weight: Any, X: Any, y: np.ndarray) -> np.ndarray:
+def relative_weights(
+    sample_weight: npt.ArrayLike | None, class_weight: Mapping[Label, float] | str | None, X: Matrix, y: np.ndarray
+) -> np.ndarray:
     """Return the weights of a fit, scaled so that those above 0 have mean 1: only their ratios count.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> weights = relative_weights([0.02, 0.02, 0.0, 0.04], None, np.zeros((4, 1)), np.array(["a", "b", "b", "b"]))
-    >>> weights.round(2).tolist()
-    [0.75, 0.75, 0.0, 1.5]
+        Examples
+        --------
+        >>> import numpy as np
+    import numpy.typing as npt
+        >>> weights = relative_weights([0.02, 0.02, 0.0, 0.04], None, np.zeros((4, 1)), np.array(["a", "b", "b", "b"]))
+        >>> weights.round(2).tolist()
+        [0.75, 0.75, 0.0, 1.5]
     """
     weights = weights_of(sample_weight, X)
     if class_weight is not None:
@@ -82,11 +87,12 @@ def relative_weights(sample_weight: Any, class_weight: Any, X: Any, y: np.ndarra
 def repetitions(weights: np.ndarray, begin: float = 0.0) -> np.ndarray:
     """Return how often each sample counts: floor(W_t) - floor(W_{t-1}), W_t the sum of ``begin`` and weights up to t.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> repetitions(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
-    array([2, 0, 0, 0, 1])
+        Examples
+        --------
+        >>> import numpy as np
+    import numpy.typing as npt
+        >>> repetitions(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
+        array([2, 0, 0, 0, 1])
     """
     return np.diff(np.floor(begin + np.cumsum(weights) + SUM_ROUNDING).astype(np.int64), prepend=0)
 

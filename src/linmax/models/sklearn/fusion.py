@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from inspect import signature
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.ensemble import StackingClassifier
 from sklearn.ensemble._base import _fit_single_estimator
 from sklearn.frozen import FrozenEstimator
@@ -54,6 +54,8 @@ __all__ = ["Fuser", "FusionClassifier"]
 METHODS = ("predict_proba", "decision_function", "predict")
 FIRST_SAMPLES = 16  # that start models without training
 LARGEST_BLOCK = 1024  # samples
+NamedModels: TypeAlias = list[tuple[str, ClassifierMixin]]
+Answers: TypeAlias = np.ndarray | sparse.csr_array  # of base models, and attributes, side by side
 
 
 class Fuser(LinearMaxClassifier):
@@ -77,16 +79,16 @@ class Fuser(LinearMaxClassifier):
 
     def __init__(
         self,
-        learner: Any = DEFAULT_LEARNER,
+        learner: LearnerLike = DEFAULT_LEARNER,
         methods: Sequence[str] = (),
         *,
         shuffle: bool = True,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         super().__init__(learner, max_iter=1, shuffle=shuffle, random_state=random_state)
         self.methods = methods
 
-    def start(self, X: Any) -> None:
+    def start(self, X: Matrix) -> None:
         """Begin with samples like these, and learn nothing from them."""
         self._sparse, self._declared, self.n_iter_ = sparse.issparse(X), True, 0
         self._scaling = Scaling(scale_for(self.learner, None))
@@ -100,10 +102,10 @@ class Fuser(LinearMaxClassifier):
         other.__dict__.update(self.__dict__ | {"classes_": classes, "_rated": rated})
         return other
 
-    def _known_classes(self, y: np.ndarray, wrong: np.ndarray, classes: Any, resume: bool) -> np.ndarray:  # noqa: ARG002
+    def _known_classes(self, y: np.ndarray, wrong: np.ndarray, classes: Labels | None, resume: bool) -> np.ndarray:  # noqa: ARG002
         return self.classes_
 
-    def _attributes(self, X: Any, reset: bool = False) -> Any:  # noqa: ARG002
+    def _attributes(self, X: Matrix, reset: bool = False) -> Any:  # noqa: ARG002
         return X if sparse.issparse(X) else np.asarray(X)
 
     def _experts(self, X: Any, grow: bool = False) -> Instances:  # noqa: ARG002
@@ -218,7 +220,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
     classes_: np.ndarray
     _learned: int  # samples
     _edge: int  # of them, where the block ends
-    _judges: list[Any] | None  # the models as they were where it began, if it has begun in an earlier call
+    _judges: list[ClassifierMixin] | None  # the models as they were where it began, if it has begun in an earlier call
 
     def __init__(
         self,
@@ -350,7 +352,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         return self
         return self
 
-    def _checked(self) -> list[tuple[str, Any]]:
+    def _checked(self) -> NamedModels:
         """Check the parameters; return the models that are not dropped, by name."""
         boolean("passthrough", self.passthrough)
         boolean("shuffle", self.shuffle)
@@ -367,7 +369,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
                 raise ValueError(f"estimators: {name!r} must be a classifier or 'drop', got {model!r}")
         return models
 
-    def _routed(self, models: list[tuple[str, Any]], weights: np.ndarray | None, params: dict[str, Any]) -> list[Any]:
+    def _routed(self, models: NamedModels, weights: np.ndarray | None, params: dict[str, Any]) -> list[Any]:
         """Return the parameters for the ``fit`` of each model."""
         given = params if weights is None else params | {"sample_weight": weights}
         if _routing_enabled():
@@ -384,13 +386,13 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
 
     def _fit_models(
         self,
-        models: list[tuple[str, Any]],
-        X: Any,
+        models: NamedModels,
+        X: Matrix,
         y: np.ndarray,
         classes: np.ndarray,
         weights: np.ndarray | None,
         params: dict[str, Any],
-    ) -> Any:
+    ) -> Answers:
         """Fit the models; return what models like them answer for samples that these have not seen."""
         methods = [self._method_name(name, model, self.stack_method) for name, model in models]
         if self.cv == "prefit":
@@ -421,7 +423,12 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         return self._joined(X, tables)
 
     def _adopt(
-        self, X: Any, models: list[tuple[str, Any]], fitted: list[Any], methods: list[str], learned: int
+        self,
+        X: Matrix,
+        models: NamedModels,
+        fitted: list[ClassifierMixin],
+        methods: list[str],
+        learned: int,
     ) -> None:
         self.estimators_, self.stack_method_ = fitted, methods
         self.named_estimators_ = Bunch(**dict(zip([name for name, _ in models], fitted, strict=True)))
@@ -435,7 +442,12 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         return fuser.with_classes(self.classes_)
 
     def _start_models(
-        self, models: list[tuple[str, Any]], X: Any, y: np.ndarray, classes: np.ndarray, weights: np.ndarray | None
+        self,
+        models: NamedModels,
+        X: Matrix,
+        y: np.ndarray,
+        classes: np.ndarray,
+        weights: np.ndarray | None,
     ) -> int:
         """Start the models with the first samples, and a fusion that has learned nothing; return their number."""
         head = np.arange(0 if self.cv == "prefit" else min(FIRST_SAMPLES, max(1, len(y) // 2)))
@@ -459,11 +471,13 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
 
     # -- answers --
 
-    def _concatenate_predictions(self, X: Any, predictions: list[Any]) -> Any:
+    def _concatenate_predictions(self, X: Matrix, predictions: list[np.ndarray]) -> Answers:
         """Return the answers of the fitted models, as the fusion takes them; scikit-learn's hook."""
         return self._answers(self.estimators_, X, predictions)
 
-    def _answers(self, models: list[Any], X: Any, predictions: list[Any] | None = None) -> Any:
+    def _answers(
+        self, models: list[ClassifierMixin], X: Matrix, predictions: list[np.ndarray] | None = None
+    ) -> Answers:
         """Return the answers of these models, as the fusion takes them."""
         if predictions is None:
             predictions = [getattr(model, method)(X) for model, method in zip(models, self.stack_method_, strict=True)]
@@ -473,7 +487,7 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
         ]
         return self._joined(X, tables)
 
-    def _joined(self, X: Any, tables: list[np.ndarray]) -> Any:
+    def _joined(self, X: Matrix, tables: list[np.ndarray]) -> Answers:
         """Return ratings and votes, and the attributes if they pass through, side by side."""
         if not self.passthrough:
             return np.hstack(tables)
@@ -598,13 +612,18 @@ class FusionClassifier(LearnerParameters, StackingClassifier):  # type: ignore[m
 # -- base models ------------------------------------------------------------------------------------------------------
 
 
-def can_continue(model: Any) -> bool:
+def can_continue(model: ClassifierMixin) -> bool:
     """Return whether a model can learn more; one in a ``FrozenEstimator`` cannot."""
     return hasattr(model, "partial_fit") and not isinstance(model, FrozenEstimator)
 
 
 def continue_with(
-    model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None, rows: np.ndarray, classes: np.ndarray | None = None
+    model: ClassifierMixin,
+    X: Matrix,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    rows: np.ndarray,
+    classes: np.ndarray | None = None,
 ) -> None:
     """Let a model learn these rows; without ``classes`` leave out samples of a class that it cannot add."""
     options: dict[str, Any] = {} if classes is None else {"classes": classes}
@@ -617,13 +636,13 @@ def continue_with(
         model.partial_fit(_safe_indexing(X, rows), y[rows], **options)
 
 
-def refuse_unweighted(name: str, model: Any, method: str) -> None:
+def refuse_unweighted(name: str, model: ClassifierMixin, method: str) -> None:
     """Refuse a model that takes no sample weights."""
     if "sample_weight" not in signature(getattr(model, method)).parameters:
         raise ValueError(f"sample_weight: the {method} of {name!r} takes none; remove it, or drop that model")
 
 
-def rated(names: np.ndarray, answers: Any, classes: np.ndarray, method: str = "predict_proba") -> np.ndarray:
+def rated(names: np.ndarray, answers: np.ndarray, classes: np.ndarray, method: str = "predict_proba") -> np.ndarray:
     """Return ratings in [0, 1] of all classes, from what a model answers about those that it knows.
 
     Examples

@@ -12,7 +12,7 @@ from linmax.engine.notation import as_learner
 from linmax.learners.base import Description, scales_attributes
 from linmax.rules import REGISTRY
 from linmax.techniques import REGISTRY as TECHNIQUES
-from linmax.techniques.technique import PrefixTechnique
+from linmax.techniques.technique import LearnerLike, PrefixTechnique
 
 __all__ = ["DEFAULT_LEARNER", "LearnerParameters", "parameters_of", "scale_for", "with_parameters"]
 
@@ -23,7 +23,7 @@ PREFIX = "learner__"
 class LearnerParameters:
     """Parameters of the learner among those of an estimator."""
 
-    learner: Any
+    learner: LearnerLike
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; if ``deep``, also those of the learner, as ``learner__alpha``."""
@@ -42,14 +42,14 @@ class LearnerParameters:
         return self
 
 
-def scale_for(learner: Any, scale: str | None) -> str:
+def scale_for(learner: LearnerLike, scale: str | None) -> str:
     """Return the scale of attributes; by default the pools scale them themselves, and "max" is for other learners."""
     if scale is not None:
         return scale
     return "none" if scales_attributes(as_learner(learner)) else "max"
 
 
-def parameters_of(learner: Any) -> dict[str, Any]:
+def parameters_of(learner: LearnerLike) -> dict[str, Any]:
     """Return the parameters of a rule or pool, and the options of the techniques around it.
 
     Where both have the same name, it is the rule's. A combination of several learners has none.
@@ -66,7 +66,7 @@ def parameters_of(learner: Any) -> dict[str, Any]:
     return options | _settings(described)
 
 
-def with_parameters(learner: Any, values: Mapping[str, Any]) -> Any:
+def with_parameters(learner: LearnerLike, values: Mapping[str, Any]) -> LearnerLike:
     """Return the learner with other parameters; text stays text.
 
     Examples

@@ -31,6 +31,7 @@ from linmax.techniques.technique import LearnerLike
 from linmax.util import files
 from linmax.util.aliases import PathLike
 from linmax.util.checks import boolean, one_of
+from linmax.util.files import State
 from linmax.util.parts import by_part, handed_over
 
 __all__ = ["STREAM_KIND", "StreamModel"]
@@ -374,7 +375,7 @@ class StreamModel:
 
     # -- state ----------------------------------------------------------------------------------------------------
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def state(self) -> State:
         """Return all that was learned: plain data that JSON can hold, and arrays."""
         header, state = (None, {}) if self._model is None else self._model.state()
         description = self.options | {
