@@ -63,6 +63,7 @@ sphinx_gallery_conf = {
     "doc_module": ("linmax",),
     "within_subsection_order": "gallery_looks.by_the_story",
     "show_memory": False,
+    "capture_repr": ("_repr_html_",),
     "show_signature": False,
     "min_reported_time": 1e9,
     "remove_config_comments": True,

@@ -52,12 +52,12 @@ costs = [CHECK * (chance > t).sum() + MISSED * (fraud[new] & (chance <= t)).sum(
 checked = chance > CHECK / MISSED
 print(f"{checked.sum():,} checks find {fraud[new][checked].sum()} of {fraud[new].sum()} frauds")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
-left.semilogx(thresholds, costs)
-left.axvline(CHECK / MISSED, linestyle="--", color="#555555", label="check / missed fraud")
-left.axhline(MISSED * fraud[new].sum(), linestyle=":", color="#555555", label="no checks")
-left.set(xlabel="checked from this probability on", title="cost of 8,000 payments")
-left.legend()
+figure, axes = plt.subplots(figsize=(8, 4))
+axes.semilogx(thresholds, costs)
+axes.axvline(CHECK / MISSED, linestyle="--", color="#555555", label="check / missed fraud")
+axes.axhline(MISSED * fraud[new].sum(), linestyle=":", color="#555555", label="no checks")
+axes.set(xlabel="checked from this probability on", title="cost of 8,000 payments")
+axes.legend()
 
 # %%
 # Are stated probabilities right? Groups of payments with about the same probability, from safe to risky:
@@ -65,9 +65,10 @@ left.legend()
 order = np.argsort(chance)
 groups = np.array_split(order, 12)
 stated, found = ([values[group].mean() for group in groups] for values in (chance, fraud[new]))
-right.loglog(stated, np.maximum(found, 1e-4), "o")
-right.loglog([1e-3, 0.3], [1e-3, 0.3], color="#555555", linewidth=1)
-right.set(xlabel="stated probability", title="share of frauds")
+figure, axes = plt.subplots(figsize=(5, 4))
+axes.loglog(stated, np.maximum(found, 1e-4), "o")
+axes.loglog([1e-3, 0.3], [1e-3, 0.3], color="#555555", linewidth=1)
+axes.set(xlabel="stated probability", title="share of frauds")
 plt.show()
 
 # %%
