@@ -793,37 +793,36 @@ class VoteFusion:
     """Learn online how far to trust each of several voters, and fuse them.
 
     Each trial is predicted before its label is seen, then learned from; the order of the rows is the order of the
-    trials. So `report` can say what the fusion was worth on the very trials that it learned from.
+    trials. So `report` gives the accuracy on the very trials that were learned from.
 
     Parameters
     ----------
-    learner
-        Any learner of the library, described or as text. The default has nothing to tune (see `linmax.pool`).
-    classes
-        All classes, in order. Without it they are those met in votes and labels, and more may join at any
-        `partial_fit`.
-    discover
-        Without ``classes``: from when on a class may be predicted. "votes": from the first vote for it on, or after its
-        first label; also by `predict`, where a class was never met before (it has no column in `predict_proba`, whose
-        rows then add up to less than 1). "labels": after its first label only (Mesterharm 2001, section 6.2).
-    answers
+    learner : learner or str, default="auto"
+        A rule, a composition of techniques, a pool, or text. The default has nothing to tune (see `linmax.pool`).
+    classes : sequence, optional
+        All classes, in order. By default they are those of votes and labels, and more may join at any `partial_fit`.
+    discover : {"votes", "labels"}, default="votes"
+        From when on a class may be predicted, without ``classes``. "votes": from the first vote for it on, or after
+        its first label; also by `predict`, where a new class has no column in `predict_proba`, whose rows then add up
+        to less than 1. "labels": after its first label only (Mesterharm 2001, section 6.2).
+    answers : {"auto", "open", "closed"}, default="auto"
         "closed": votes and labels name classes. "open": every trial has its own answers, which are its candidates; each
         voter has one weight, whatever the answers, and nothing is learned about single answers. "auto" is open if a
-        ``key`` is given, or if most of the trials of the first call bring answers never seen before, with a warning.
-    key
-        For open answers: which spellings are one answer. A function of the answer, or "number", "text", "math" or
-        "json" (see `linmax.data.answers`). Without it only the same text and equal whole numbers are one.
-    normalize
-        For scores only: under which normalizations the learner gets each rater (see `linmax.normalization`).
-    abstain
-        A label that means abstention, besides None, nan, pandas' NA and empty text; or a set of them. With an empty set
-        empty text is an answer like others.
-    by
-        Side columns among the votes, such as a subject or a source: a name, or a place where votes have no names, or a
-        list of these. They are not voters: for each of their values every voter gets a copy, which votes where the
-        value holds, so that a voter may be trusted on one subject and not on another (see `linmax.instances`). Where a
-        value is missing or was never met, the voters themselves decide. For votes only.
-    thresholds
+        ``key`` is given, or, with a warning, if most of the trials of the first call bring answers never seen before.
+    key : str or callable, optional
+        Which open answers are the same: a function of the answer, or "number", "text", "math" or "json" (see
+        `linmax.data.answers`). By default only the same text and equal whole numbers are.
+    normalize : str or sequence of str, default="auto"
+        Normalizations under which raters enter (see `linmax.normalization`); for scores only.
+    abstain : label or set of labels, optional
+        Means abstention, in addition to None, nan, pandas' NA and empty text. With an empty set empty text is an answer
+        like others.
+    by : str, int or sequence, optional
+        Side columns among the votes, such as a subject or a source, by name, or by place where votes have no names.
+        Each voter gets a copy for each of their values, which votes where the value holds, so that a voter may be
+        trusted on one subject and not on another (see `linmax.instances`). Where a value is missing or unknown, the
+        voters themselves decide. For votes only.
+    thresholds : bool, default=True
         Let the learner prefer a class regardless of votes.
     tie, update_on_tie
         As in `linmax.run`.
@@ -832,14 +831,14 @@ class VoteFusion:
     -----
     Votes are (trials, voters) labels: an array, lists, a dict of columns, or a DataFrame of pandas or polars, whose
     columns name the voters. Scores are (trials, raters, classes) numbers, or a dict from a rater's name to its (trials,
-    classes) array; the classes are then fixed by the first call: those given, or else the labels, sorted, when there
-    are as many, or else 0 to k - 1. A voter that is known by name may be absent later, which means that it was not
-    asked, as does a vote ``...`` among others; one with None was asked and abstained. Neither moves its weight, but
-    only the second counts against asking it again (see `ask`). New ones may join at any `partial_fit`; without names,
-    they are further columns at the right.
+    classes) array; the first call then fixes the classes: those given, or else the labels, sorted, when there are as
+    many, or else 0 to k - 1.
 
-    Probabilities are a softmax of the scores, mixed with a guess, fitted to the last 1,000 trials as they were scored
-    before their labels were seen (see `linmax.models.calibration`).
+    A known voter may be absent later, which means that it was not asked, as does a vote ``...`` among others; one with
+    None was asked and abstained. Neither moves its weight, but only the second counts against asking it again (see
+    `ask`). New voters may join at any `partial_fit`; without names, they are further columns on the right.
+
+    Probabilities are calibrated on predictions made before their labels were seen (see `linmax.models.calibration`).
 
     References
     ----------
@@ -940,21 +939,22 @@ class VoteFusion:
     ) -> Self:
         """Learn further trials; voters and classes may join. An error leaves the model as it was.
 
-        A class that was not given in ``classes`` is known from its first vote on, or after its first label, so that it
-        does not matter how trials are cut into calls.
+        It does not matter how trials are cut into calls.
 
         Parameters
         ----------
-        votes, y
-            The trials and their labels. A label that is None, nan or empty means that there is none yet, and no ``y``
-            that there are none at all: from such trials the default learner learns how far voters agree. Reports do not
-            count them.
-        sample_weight
-            How much each trial counts, 1 by default: it scales the learner's step, so that a weight of 2 equals two
-            separate rows up to the learner's own nonlinearity; 0 leaves it out.
-        wrong
-            A mask: where it is True, all that is known is that the label is not the class in ``y``. Another class is
-            drawn there, by the present probabilities, and learned; figures of `report` count it as the label.
+        votes : table of votes or scores
+            The trials.
+        y : sequence, optional
+            A label for each trial. None, nan or empty text means that there is none yet, and no ``y`` that there are
+            none at all: from such trials the default learner learns how far voters agree. Reports do not count them.
+        sample_weight : sequence of float, optional
+            Scales the step of each trial, 1 by default: 2 equals two separate rows up to the learner's own
+            nonlinearity; 0 leaves the trial out.
+        wrong : sequence of bool, optional
+            Where it is True, the label is *not* the class in ``y``, and nothing else is known. Pools learn just that;
+            any other learner learns another class, drawn by the present probabilities. Reports do not count such
+            trials.
         """
         state: FusionState | None = getattr(self, "_state", None)
         row = state.reader.read(votes) if state is not None and self.abstain is None else None
@@ -1123,10 +1123,7 @@ class VoteFusion:
 
     @property
     def classes_(self) -> np.ndarray:
-        """The classes, in the order of the columns of `decision_function` and `predict_proba`: as given, or sorted.
-
-        None where answers are open.
-        """
+        """Classes in the order of the columns of `predict_proba`: as given, or sorted; None where answers are open."""
         return as_array([] if self.is_open else self._fitted.classes)
 
     @property
@@ -1136,7 +1133,7 @@ class VoteFusion:
 
     @property
     def voters_(self) -> list[str]:
-        """The voters' names."""
+        """Names of the voters."""
         return list(self._fitted.voters)
 
     @property
@@ -1155,13 +1152,18 @@ class VoteFusion:
 
     @property
     def labels_used_(self) -> int:
-        """Labels learned from: those of all trials, or of a selective learner those that it asked for."""
+        """Number of labels learned from; a selective learner asks for some only."""
         return self._fitted.model.labels_used
 
     def predict(self, votes: VoteColumns, *, reject: float | None = None) -> np.ndarray:
         """Return the class of each trial; nothing is learned.
 
-        With ``reject``, a risk, the answer is None, "do not know", where the probability of being wrong is greater.
+        Parameters
+        ----------
+        votes : table of votes or scores
+            The trials.
+        reject : float, optional
+            Return None, "do not know", where the probability of being wrong is greater.
         """
         state, batch = self._fitted, self._batch(votes)
         found = state.predict(batch)
@@ -1174,8 +1176,8 @@ class VoteFusion:
     def decision_function(self, votes: VoteColumns) -> np.ndarray:
         """Return the score of each class: (trials, classes); of two classes the second's less the first's.
 
-        A voter's vote adds its weight as in `weights`, which add up to 1 in magnitude; where few were asked (see `ask`)
-        its weight among these, which do so as well.
+        A vote adds the weight of its voter as in `weights`, whose magnitudes add up to 1; where few were asked (see
+        `ask`), its weight among these.
         """
         if self.is_open:
             raise ValueError("answers are open, so there are no scores by class; use predict_proba or predict_set")
@@ -1183,7 +1185,7 @@ class VoteFusion:
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, votes: VoteColumns) -> np.ndarray | list[dict[Label, float]]:
-        """Return the probability of each class: (trials, classes).
+        """Return the probability of each class: (trials, classes); nothing is learned.
 
         Where answers are open, a list with a dict from each answer of the trial to its probability; None is the
         probability that no voter is right.
@@ -1196,12 +1198,12 @@ class VoteFusion:
         return [shares | {None: 1.0 - sum(shares.values())} for shares in found]
 
     def predict_set(self, votes: VoteColumns, coverage: float = 0.9) -> list[tuple[Label, ...]]:
-        """Return for each trial classes that contain the right one as often as ``coverage`` says, most probable first.
+        """Return for each trial classes that contain the right one as often as ``coverage``, the most probable first.
 
         Sets widen after they have missed the label of a trial, and narrow otherwise, so that over the trials learned
-        their coverage comes to the one asked for, whatever changes (Gibbs and Candes 2021;
-        `linmax.theory.bounds.adaptive_coverage` bounds the difference). Any coverage may be asked for; 50, 60, 70, 80,
-        85, 90, 95, 97.5 and 99 % are followed, the others lie between them.
+        their coverage approaches the one asked for, whatever changes (Gibbs and Candes 2021;
+        `linmax.theory.bounds.adaptive_coverage` bounds the difference). Coverages of 50, 60, 70, 80, 85, 90, 95, 97.5
+        and 99 % are followed; others are interpolated.
 
         Examples
         --------
@@ -1218,12 +1220,12 @@ class VoteFusion:
     def wants_label(self, instance: Mapping[str, Label]) -> bool:
         """Return whether the label of one trial is worth asking for: drawn by a selective learner, else True.
 
-        The draw counts, and if the label is wanted the next one that `partial_fit` is given is learned from.
+        If the label is wanted, `partial_fit` learns from the next one, so call this once for each trial.
 
         Parameters
         ----------
-        instance
-            One row of votes (or of scores), or a dict from voter to vote.
+        instance : dict of voter to vote, or sequence
+            One row of votes or of scores.
 
         Examples
         --------
@@ -1248,28 +1250,26 @@ class VoteFusion:
 
         Parameters
         ----------
-        votes
-            The votes so far, {voter: vote}; a voter that was asked and abstained is there with None. Side columns stand
-            among them.
-        costs
-            What asking each voter costs, {voter: number}; 1 each by default. The most weight for its cost comes first.
-        tolerance
-            How much accuracy may be given up. Voters are asked until the best class leads so far that more votes are
-            not worth their cost: the leads are chosen on the trials with the votes of all, by how often those asked so
-            far would have answered otherwise, and how probable each answer was. With 0 voters are asked until those
-            left cannot change the answer, whatever they vote: a class, one that nobody has named before unless
-            ``classes`` were given, or nothing. That is certain only for a learner with a single weight vector, such as
-            "winnow(1.1)"; for any other, the default too, all voters are asked.
-        explore
+        votes : dict of voter to vote
+            The votes so far, and the side columns. A voter with None was asked and abstained; an absent one was not
+            asked.
+        costs : dict of voter to number, optional
+            Cost of asking each voter, 1 by default. The most weight for its cost comes first.
+        tolerance : float, default=0.002
+            Accuracy that may be given up. A stopping rule, chosen on the trials with all votes, decides when another
+            vote is not worth its cost. With 0 voters are asked until those left cannot change the answer: whether they
+            name any class, a new class (unless ``classes`` were given), or abstain. Only a learner with a single weight
+            vector, such as "winnow(1.1)", can decide that; any other, the default included, asks all.
+        explore : float, default=0.05
             Share of the instances at which one voter from outside the panel is asked as well, the one asked least or
-            the one right most often, so that one that got better is found. Not with ``tolerance=0``.
+            the one right most often, so that a voter that improves is found. Not with ``tolerance=0``.
 
         Notes
         -----
-        Learn from such a trial with the votes that there are: ``partial_fit({name: [vote] for ...}, [label])``. A voter
-        that is not among the columns has not been asked, nor one whose vote is ``...`` (in a table of many trials); it
-        keeps its weight. One that is there with None was asked, and abstained. With a tolerance, instances with the
-        votes of the panel alone are answered, and learned, by models of its first voters; without one by that of all.
+        Learn such a trial from these votes: ``partial_fit({name: [vote] for ...}, [label])``. A voter that is not among
+        the columns, or whose vote is ``...`` (in a table of many trials), was not asked and keeps its weight. With a
+        tolerance, instances with the votes of the panel alone are answered, and learned, by models of its first voters;
+        with ``tolerance=0`` by the model of all voters.
 
         Examples
         --------
@@ -1304,7 +1304,7 @@ class VoteFusion:
         return len(self._fitted.recent.rows()[1])
 
     def panel(self, costs: Costs = None) -> VoterPanels:
-        """Return how few voters are enough: for m = 1, 2, ... which ones, their cost and their accuracy alone.
+        """Return how few voters are enough: for m = 1, 2, ... the voters, their cost, and their accuracy alone.
 
         The voters are taken in order of weight for cost. Each panel's accuracy is online, by the same learner started
         on the votes of these alone, in up to 1,000 of the last trials in which voters were asked as usual; the first
@@ -1354,8 +1354,8 @@ class VoteFusion:
 
         Parameters
         ----------
-        instance
-            One row of votes (or of scores), or a dict from voter to vote.
+        instance : dict of voter to vote, or sequence
+            One row of votes or of scores.
 
         Examples
         --------
@@ -1372,16 +1372,15 @@ class VoteFusion:
 
         Parameters
         ----------
-        votes, y
-            Held-out trials, to be scored as well; nothing is learned from them. There the best voter in hindsight is
-            the best on them, and the best so far the one that led when learning ended.
-        costs
-            What asking each voter costs, {voter: number}, for the page of `Report.to_html` that says how few are
-            enough: the most weight for its cost comes first there.
+        votes, y : table of votes and sequence of labels, optional
+            Held-out trials to score as well; nothing is learned from them. There the best voter in hindsight is the
+            best on them, and the best so far the one that led when learning ended.
+        costs : dict of voter to number, optional
+            Cost of asking each voter, by which panels are ordered.
 
         Notes
         -----
-        Intervals are those of Agresti and Min for paired trials. They take trials as independent, which those of a
+        Intervals are those of Agresti and Min for paired trials. They assume independent trials, which those of a
         drifting stream are not. The best voter in hindsight was chosen with the labels at hand, which flatters it.
         """
         state = self._fitted
@@ -1500,16 +1499,16 @@ class VoteFusion:
     # -- files ----------------------------------------------------------------------------------------------------
 
     def save(self, path: PathLike) -> None:
-        """Write the fusion and all that it has learned to one file of arrays and plain data.
+        """Save the fusion and all that it has learned to one file of arrays and plain data.
 
-        Labels may be text, numbers, truth values and tuples of these. `load` resumes bit for bit.
+        Labels may be text, numbers, truth values and tuples of these. A loaded fusion resumes bit for bit.
         """
         _ = self._fitted  # raises NotFittedError
         files.write(path, FUSION_KIND, *self.state())
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
-        """Return the fusion from a file that `save` wrote.
+        """Load a fusion from a file that `save` wrote.
 
         Examples
         --------
