@@ -97,6 +97,34 @@ def test_a_crowd_that_appears_one_by_one(text: str) -> None:
     np.testing.assert_array_equal(model.weights.arrays.voters, whole.model.weights.arrays.voters)
 
 
+@pytest.mark.parametrize("text", ["perceptron", *POOLS])
+def test_silent_raters_change_nothing(text: str) -> None:
+    data = majority_problem(n=8, r=5, k=4, trials=TRIALS, noise=0.1, seed=5)
+    scores = 0.6 * np.eye(4)[data.votes] + 0.4 * np.random.default_rng(0).random((TRIALS, 8, 4))
+    scores[:20, :3] = 0.5  # three of them come late
+    found = []
+    for silent in (0, 40, 400):
+        padded = np.concatenate([scores, np.full((TRIALS, silent, 4), 0.25)], axis=1)
+        trace = run(text, instances(scores=padded, classes=range(4)), data.labels)
+        found.append((trace.predictions.tolist(), trace.model.predict(instances(scores=padded[:9], classes=range(4)))))
+        np.testing.assert_array_equal(found[-1][1], found[0][1])
+        assert found[-1][0] == found[0][0]
+
+
+@pytest.mark.parametrize("text", ["votes", "auto"])
+def test_pools_with_silent_voters_are_saved_merged_and_continued(text: str) -> None:
+    data = majority_problem(n=40, r=10, k=4, trials=TRIALS, noise=0.1, seed=6)
+    votes = np.where(np.arange(40)[None, :] * 6 > np.arange(TRIALS)[:, None], -1, data.votes)
+    wide = instances(votes=np.hstack([votes, np.full((TRIALS, 300), -1)]), classes=range(4), abstain=-1)
+    whole = run(text, wide, data.labels)
+    first = run(text, wide[:100], data.labels[:100])
+    again = type(first.model).from_state(*first.model.state())
+    second = again.run(wide[100:], data.labels[100:])
+    assert [*first.predictions, *second.predictions] == whole.predictions.tolist()
+    assert again.weights.arrays.voters[40:].tolist() == [0.0] * 300
+    assert (again.weights.arrays.voters[:40] != 0.0).all()
+
+
 @pytest.mark.parametrize("text", ["winnow(1.2, thickness=0.02)", "balanced-winnow(1.2, thickness=0.02)"])
 def test_silent_attributes_of_two_classes(text: str) -> None:
     rng = np.random.default_rng(0)

@@ -1,8 +1,8 @@
 """The node of a learner that is not a rule.
 
-Such a learner may compute differently for many voters: by diagonals, without evidence for each of them. Voters that
-never voted must not cause that. So where they would, the learner gets each voter at its first vote
-(Mesterharm 2001, section 6.1), and it gets all of them as soon as the rest makes no difference.
+Such a learner may compute differently for many sub-experts: by diagonals, without evidence for each of them. Those that
+never voted must not cause that. So where they would, the learner gets each voter at its first vote and each rater at
+its first rating (Mesterharm 2001, section 6.1), and it gets all of them as soon as the rest makes no difference.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from linmax.learners.attributes.pool import RunningPool
 
 Moved = Callable[[np.ndarray], np.ndarray]  # puts the last axis of an array, that of coordinates, in a new order
+Columns = tuple[np.ndarray, np.ndarray]  # of voters and of raters
 Play = Callable[[np.ndarray, Trials, int], tuple[np.ndarray, np.ndarray]]  # shape, trials, classes
 
 __all__ = ["LearnerNode"]
@@ -33,7 +34,7 @@ class LearnerNode(Node):
 
     always_changes = True
     running: Running
-    voters: np.ndarray  # those that the learner has, by their columns in the instances, in its own order
+    present: Columns  # voters and raters that the learner has, by their columns in the instances, in its own order
     ordered: bool  # whether these are the first columns, in their order
 
     def __init__(self, described: Description) -> None:
@@ -76,109 +77,130 @@ class LearnerNode(Node):
         return None if "votes" in self.pools else self.pools.get("attributes")
 
     def prepare(self, engine: Engine) -> None:
-        self._start(engine, np.arange(engine.layout.voters))
-        if self._stage(engine, 0) != self._stage(engine, engine.layout.voters):
-            self._start(engine, np.zeros(0, np.int64))
+        layout, nobody = engine.layout, np.zeros(0, np.int64)
+        raters = np.arange(layout.raters)
+        self._start(engine, (np.arange(layout.voters), raters))
+        first = nobody, raters if layout.dense or layout.sparse else nobody
+        if self._stage(engine, first) != self._stage(engine, self.present):
+            self._start(engine, first)
 
-    def _start(self, engine: Engine, voters: np.ndarray) -> None:
-        self._have(voters)
-        self.running = self.described.start(self._size(engine, voters.size))
+    def _start(self, engine: Engine, present: Columns) -> None:
+        self._have(present)
+        layout = engine.layout
+        size = engine.state.weights.shape[1] - layout.voters - layout.raters + present[0].size + present[1].size
+        self.running = self.described.start(size)
         self.running.open = self.running.open or engine.settings.candidates
-        self.running.meet(engine.layout)
+        self.running.meet(layout)
 
     def grown(self, engine: Engine) -> None:
-        self.running.meet(engine.layout)
+        layout = engine.layout
+        if (layout.dense or layout.sparse) and self.present[1].size < layout.raters:
+            missing = np.setdiff1d(np.arange(layout.raters), self.present[1])
+            self._include((np.zeros(0, np.int64), missing))
+        self.running.meet(layout)
 
-    # -- the voters that the learner has --
+    # -- the voters and raters that the learner has --
 
-    @staticmethod
-    def _size(engine: Engine, voters: int) -> int:
-        """Return the number of coordinates with this many voters."""
-        return int(engine.state.weights.shape[1]) - engine.layout.voters + voters
+    def _have(self, present: Columns) -> None:
+        self.present = present
+        self.ordered = all(bool((own == np.arange(own.size)).all()) for own in present)
 
-    def _stage(self, engine: Engine, voters: int) -> Hashable:
-        layout = replace(engine.layout, voters=voters)
-        return self.running.stage(layout, engine.k, self._size(engine, voters))
+    def _has_all(self, voters: int, raters: int) -> bool:
+        """Return whether the learner has all of these, in their own order."""
+        return self.ordered and (self.present[0].size, self.present[1].size) == (voters, raters)
 
-    def _have(self, voters: np.ndarray) -> None:
-        self.voters, self.ordered = voters, bool((voters == np.arange(voters.size)).all())
+    def _stage(self, engine: Engine, present: Columns) -> Hashable:
+        layout, (voters, raters) = engine.layout, (own.size for own in present)
+        size = int(engine.state.weights.shape[1]) - layout.voters - layout.raters + voters + raters
+        return self.running.stage(replace(layout, voters=voters, raters=raters), engine.k, size)
 
-    def _has_all(self, voters: int) -> bool:
-        """Return whether the learner has all of this many voters, in their own order."""
-        return self.ordered and self.voters.size == voters
-
-    def _include(self, voters: np.ndarray) -> None:
-        before, more = self.voters.size, voters.size
-        self._have(np.append(self.voters, voters))
+    def _include(self, more: Columns) -> None:
+        (voters, raters), first = self.present, self.present[0].size + self.present[1].size
+        self._have((np.append(voters, more[0]), np.append(raters, more[1])))
+        last = first + more[0].size + more[1].size
+        places = np.arange(first)
+        places[voters.size :] += more[0].size
 
         def wider(array: np.ndarray) -> np.ndarray:
-            new = np.zeros((*array.shape[:-1], array.shape[-1] + more), array.dtype)
-            new[..., :before], new[..., before + more :] = array[..., :before], array[..., before:]
+            new = np.zeros((*array.shape[:-1], array.shape[-1] + last - first), array.dtype)
+            new[..., places], new[..., last:] = array[..., :first], array[..., first:]
             return new
 
         self.running.move(wider)
 
-    def _narrowed(self, engine: Engine, trials: Trials, voters: np.ndarray) -> tuple[np.ndarray, Trials]:
-        """Return the shape of the engine and the trials with these voters only."""
-        shape = engine.state.shape.copy()
-        shape[EXPERTS] += voters.size - trials.signs.size
-        votes = np.ascontiguousarray(trials.votes[:, voters])
-        return shape, trials._replace(votes=votes, signs=trials.signs[voters])
+    def _narrowed(self, engine: Engine, trials: Trials, present: Columns) -> tuple[np.ndarray, Trials]:
+        """Return the shape of the engine and the trials with these voters and raters only."""
+        (voters, raters), shape = present, engine.state.shape.copy()
+        shape[EXPERTS] += voters.size + raters.size - trials.signs.size - trials.scores.shape[1]
+        votes, scores = np.ascontiguousarray(trials.votes[:, voters]), np.ascontiguousarray(trials.scores[:, raters])
+        return shape, trials._replace(votes=votes, signs=trials.signs[voters], scores=scores)
+
+    def _missing(self, trials: Trials) -> Columns:
+        """Return the voters and raters that the learner does not have."""
+        totals = trials.signs.size, trials.scores.shape[1]
+        voters, raters = (np.setdiff1d(np.arange(n), own) for n, own in zip(totals, self.present, strict=True))
+        return voters, raters
 
     def _stretches(self, engine: Engine, trials: Trials) -> Iterator[tuple[int, int]]:
-        """Yield stretches of trials; before each, include the voters that vote for the first time where it begins."""
-        total = trials.signs.size
-        missing = np.setdiff1d(np.arange(total), self.voters)
-        votes = trials.votes[:, missing] >= 0
-        first = np.where(votes.any(axis=0), votes.argmax(axis=0), trials.size) if trials.size else np.zeros(0, int)
-        begin = 0
-        for end in [*np.unique(first[first < trials.size]).tolist(), trials.size]:
-            if self._stage(engine, self.voters.size) == self._stage(engine, total):
+        """Yield stretches of trials; include those that vote or rate for the first time where one begins."""
+        everyone = np.arange(trials.signs.size), np.arange(trials.scores.shape[1])
+        missing, begin = self._missing(trials), 0
+        first = [np.where(voted.any(axis=0), voted.argmax(axis=0), trials.size) for voted in active(trials, missing)]
+        times = np.unique(np.concatenate(first))
+        for end in [*times[times < trials.size].tolist(), trials.size]:
+            if self._stage(engine, self.present) == self._stage(engine, everyone):
                 break
             if end > begin:
                 yield begin, end
-            self._include(missing[first == end] if end < trials.size else missing[:0])
+            if end < trials.size:
+                self._include((missing[0][first[0] == end], missing[1][first[1] == end]))
             begin = end
         if begin < trials.size:
-            self._include(np.setdiff1d(missing, self.voters))
+            self._include(self._missing(trials))
             yield begin, trials.size
 
     def _play(self, engine: Engine, trials: Trials, play: Play) -> tuple[np.ndarray, np.ndarray]:
-        if self._has_all(trials.signs.size):
+        if self._has_all(trials.signs.size, trials.scores.shape[1]):
             return play(engine.state.shape, trials, engine.k)
         predictions, table = np.zeros(trials.size, np.int32), np.zeros((trials.size, engine.k))
-        for begin, end in self._stretches(engine, trials):
-            shape, own = self._narrowed(engine, cut(trials, begin, end), self.voters)
-            predictions[begin:end], table[begin:end] = play(shape, own, engine.k)
+        if trials.size:
+            for begin, end in self._stretches(engine, trials):
+                shape, own = self._narrowed(engine, cut(trials, begin, end), self.present)
+                predictions[begin:end], table[begin:end] = play(shape, own, engine.k)
         return predictions, table
 
-    def _widened(self, engine: Engine, experts: np.ndarray) -> np.ndarray:
-        """Return weights of sub-experts with 0 for the voters that the learner does not have."""
-        own = self.voters.size
-        if self._has_all(engine.layout.voters):
+    def _widened(self, layout: Layout, experts: np.ndarray) -> np.ndarray:
+        """Return weights of sub-experts with 0 for those that the learner does not have."""
+        if self._has_all(layout.voters, layout.raters):
             return experts
-        new = np.zeros(engine.layout.voters + max(0, experts.size - own))
-        new[self.voters[: experts.size]], new[engine.layout.voters :] = experts[:own], experts[own:]
-        return new
+        voters, raters = self.present
+        own = voters.size + raters.size
+        given, new = np.zeros(max(own, experts.size)), np.zeros(layout.voters + layout.raters)
+        given[: experts.size] = experts
+        new[voters], new[layout.voters + raters] = given[: voters.size], given[voters.size : own]
+        return np.append(new, given[own:])
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        return {"present": self.voters} | self.running.arrays
+        return {"present_voters": self.present[0], "present_raters": self.present[1]} | self.running.arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self._have(arrays["present"].copy())
-        self.running.restore({name: array for name, array in arrays.items() if name != "present"})
+        self._have((arrays["present_voters"].copy(), arrays["present_raters"].copy()))
+        self.running.restore({name: array for name, array in arrays.items() if not name.startswith("present_")})
 
     def move(self, moved: Moved, old: Layout, new: Layout) -> None:
-        if old.voters == new.voters and self._has_all(old.voters):
+        if (old.voters, old.raters) == (new.voters, new.raters) and self._has_all(old.voters, old.raters):
             return self.running.move(moved)
+        before, after = (
+            np.concatenate([self.present[0], layout.voters + self.present[1]]).astype(np.int64) for layout in (old, new)
+        )
 
         def narrowed(array: np.ndarray) -> np.ndarray:
-            own = self.voters.size
-            whole = np.zeros((*array.shape[:-1], array.shape[-1] - own + old.voters), array.dtype)
-            whole[..., self.voters], whole[..., old.voters :] = array[..., :own], array[..., own:]
+            own, first, last = before.size, old.voters + old.raters, new.voters + new.raters
+            whole = np.zeros((*array.shape[:-1], array.shape[-1] - own + first), array.dtype)
+            whole[..., before], whole[..., first:] = array[..., :own], array[..., own:]
             whole = moved(whole)
-            return np.concatenate([whole[..., self.voters], whole[..., new.voters :]], axis=-1)
+            return np.concatenate([whole[..., after], whole[..., last:]], axis=-1)
 
         return self.running.move(narrowed)
 
@@ -190,28 +212,30 @@ class LearnerNode(Node):
         return self._play(engine, trials, self.running.play)
 
     def judge(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
-        if self._has_all(trials.signs.size):
+        if self._has_all(trials.signs.size, trials.scores.shape[1]):
             return self.running.judge(engine.state.shape, trials, engine.k)
-        voters = self.voters
-        if not self.from_zero:  # those that vote here for the first time count as newcomers
-            voting = np.flatnonzero((trials.votes >= 0).any(axis=0))
-            voters = np.append(voters, np.setdiff1d(voting, voters))
-        return self.running.judge(*self._narrowed(engine, trials, voters), engine.k)
+        present = self.present
+        if not self.from_zero:  # those that vote or rate here for the first time count as newcomers
+            missing = self._missing(trials)
+            new = [own[voted.any(axis=0)] for own, voted in zip(missing, active(trials, missing), strict=True)]
+            present = np.append(present[0], new[0]), np.append(present[1], new[1])
+        return self.running.judge(*self._narrowed(engine, trials, present), engine.k)
 
     def watch(self, engine: Engine, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         return self._play(engine, trials, self.running.watch)
 
     def hypothesis(self, engine: Engine) -> tuple[np.ndarray, float]:
-        weights = self._widened(engine, self.running.hypothesis())
+        weights = self._widened(engine.layout, self.running.hypothesis())
         return np.append(weights, np.zeros(engine.state.weights.shape[1] - len(weights))), 0.0
 
     def shown(self, engine: Engine) -> tuple[np.ndarray, float]:
-        form = self.running.linear_form(replace(engine.layout, voters=self.voters.size), engine.k)
+        voters, raters = (own.size for own in self.present)
+        form = self.running.linear_form(replace(engine.layout, voters=voters, raters=raters), engine.k)
         if form is None:
             return self.hypothesis(engine)
         experts, stride = (int(n) for n in engine.state.shape[[EXPERTS, STRIDE]])
         stored = np.zeros(experts + engine.capacity * stride)
-        weights = self._widened(engine, form.experts)
+        weights = self._widened(engine.layout, form.experts)
         stored[: len(weights)] = weights
         if stride:
             rows = engine.layout.rows
@@ -220,9 +244,21 @@ class LearnerNode(Node):
 
     def mix(self, mixture: Mixture) -> None:
         parts = [*mixture.parts, *([] if mixture.base is None else [mixture.base])]
-        self._have(np.unique(np.concatenate([part.voters[part.state.voters] for part in parts])))
+        voters = np.unique(np.concatenate([part.voters[part.state.present[0]] for part in parts]))
+        raters = np.unique(np.concatenate([part.raters[part.state.present[1]] for part in parts]))
+        self._have((voters, raters))
 
         def placed(part: Placement) -> Placement:
-            return part._replace(voters=np.searchsorted(self.voters, part.voters[part.state.voters]))
+            own = part.state.present
+            return part._replace(
+                voters=np.searchsorted(voters, part.voters[own[0]]), raters=np.searchsorted(raters, part.raters[own[1]])
+            )
 
         self.running.mix(mixture.map(placed).of(lambda node: node.running))
+
+
+def active(trials: Trials, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """Return where these voters vote, and where these raters rate classes differently: (trials, columns) each."""
+    votes, scores = trials.votes[:, columns[0]], trials.scores[:, columns[1]]
+    rated = np.ptp(scores, axis=2) > 0.0 if scores.shape[2] else np.zeros(scores.shape[:2], bool)
+    return votes >= 0, rated

@@ -162,7 +162,8 @@ class RunningAuto(Running):
     def _with_members(self, part: Placement) -> Placement:
         """Return the part with the places of all raters of its second pool, members of the first among them."""
         places = {column: place for place, column in enumerate(self.columns.tolist())}
-        own = [int(part.raters[column]) if column >= 0 else column for column in part.state.columns.tolist()]
+        columns = [column for column in part.state.columns.tolist() if column < part.raters.size]  # those that rated
+        own = [int(part.raters[column]) if column >= 0 else column for column in columns]
         return part._replace(raters=np.array([places[column] for column in own], np.int64))
 
 
