@@ -18,12 +18,12 @@ PREDICTIONS = "predict predict_proba predict_set"
 # Public members of each class: what its page in the reference shows. Anything else begins with an underscore.
 MEMBERS = {
     "Learner": f"{PREDICTIONS} {COUNTS} {FILES} learn learner options classes voters raters attributes weights scores rank "
-    "explore wants_label ask panel check forget pending max_pending key",
+    "explore explain wants_label ask panel check forget pending max_pending key",
     "VoteFusion": f"{PREDICTIONS} {FILES} fit partial_fit decision_function score report explain weights plot plot_reliability "
     "ask panel wants_label get_params set_params classes_ voters_ n_features_in_ labels_used_ normalizations is_open "
     "recent_rows",
     "StreamModel": f"predict predict_proba {COUNTS} {FILES} learn scores options classes attributes features weights pool "
-    "decided repeats limit crowded",
+    "decided repeats limit crowded explain",
     "LinearMaxClassifier": "fit partial_fit predict predict_proba predict_log_proba decision_function save load get_params "
     "set_params coef_ intercept_ mistakes_",
     "FusionClassifier": f"{PREDICTIONS} fit partial_fit predict_log_proba save load transform get_feature_names_out get_params "

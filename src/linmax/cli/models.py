@@ -67,6 +67,11 @@ class ModelFile:
         """Load the model; raise ValueError if it cannot predict as the options ask."""
         raise ValueError(f"{self.path} holds a {self.kind!r}; linmax predict requires a model of linmax learn or fuse")
 
+    def _refuse_reasons(self, wanted: OutputOptions) -> None:
+        """Raise if predictions are to be explained, and the model has voters or candidates."""
+        if wanted.reasons:
+            raise ValueError(f"--explain requires a model of attributes, got {self.path}, a {self.kind!r}; remove it")
+
     def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
         """Yield the rows of data files; unreadable lines are counted in ``refusals``."""
         raise NotImplementedError
@@ -149,7 +154,11 @@ class StreamFile(ModelFile):
             predicted = [name if known else "" for name, known in zip(predicted, sure.tolist(), strict=True)]
         tables = {"scores": model.scores, "probabilities": model.predict_proba}
         table = tables[wanted.what](batch) if wanted.what in tables else None
-        return Answers(part.lines, part.tags, predicted, table, model.classes)
+        reasons = None
+        if wanted.reasons:
+            found = model.explain(batch, wanted.reasons)
+            reasons = [{str(name): added for name, added in row.contributions.items()} for row in found]
+        return Answers(part.lines, part.tags, predicted, table, model.classes, reasons=reasons)
 
     def _tested(
         self, arguments: argparse.Namespace, paths: Sequence[str], counts: PredictionCounts
@@ -198,6 +207,7 @@ class CandidatesFile(ModelFile):
         """Refuse options that candidates do not have, and learners of fixed classes."""
         from linmax.models.online import Learner
 
+        self._refuse_reasons(wanted)
         if wanted.what != "labels" and form != "jsonl":
             raise ValueError(
                 f"each trial has its own candidates, so that {wanted.what} fill no columns; write them --as jsonl"
@@ -280,6 +290,7 @@ class FusionFile(ModelFile):
         """Load the fusion, and refuse what does not go with open answers."""
         from linmax.models.fusion import VoteFusion
 
+        self._refuse_reasons(wanted)
         self.model = VoteFusion.load(self.path)
         self._single = self.model.is_open and wanted.what != "labels"
         if self._single and (wanted.what == "scores" or form != "jsonl"):

@@ -11,6 +11,7 @@ output contain the line numbers.
   linmax predict fusion.linmax votes.csv --write probabilities
   linmax predict fusion.linmax votes.csv --reject 0.05 --sets 0.9
   linmax predict ranker.linmax ranked.jsonl --write scores --as jsonl
+  linmax predict model.linmax new.csv --explain 3
   linmax predict model.linmax new.csv --id customer --top 3 --as csv --out predicted.csv
   zcat new.jsonl.gz | linmax predict model.linmax - --write probabilities --as jsonl
 """
@@ -50,6 +51,7 @@ output:
 --digits N:int={DIGITS}  significant digits of numbers, except in parquet; 0 = all
 --top K:int=0  write the K best classes of each line; 0 = all
 --reject RISK:float  give no answer if the probability of a mistake is higher than this
+--explain N:int=0  add the N attributes that moved each prediction most, as JSON lines (models of linmax learn)
 --sets COVERAGE:float  add sets of classes that contain the right one this often, such as 0.9 (fusions and candidates)
 {JSON_OPTION}
 """
@@ -67,7 +69,11 @@ def run(arguments: argparse.Namespace) -> None:
     what = arguments.write or ("probabilities" if arguments.top else "labels")
     if arguments.top and what == "labels":
         raise ValueError("--top needs numbers to choose by; give --write scores or probabilities")
-    form = getattr(arguments, "as") or ("plain" if what == "labels" and arguments.sets is None else "csv")
+    whole("explain", arguments.explain, 0)
+    usual = "jsonl" if arguments.explain else "plain" if what == "labels" and arguments.sets is None else "csv"
+    form = getattr(arguments, "as") or usual
+    if arguments.explain and form != "jsonl":
+        raise ValueError(f"--explain writes several numbers per line, and --as {form} has no place for them; use jsonl")
     if form == "plain" and what != "labels":
         raise ValueError(f"{what} are several numbers per line; write them --as csv, jsonl or parquet")
     if form == "plain" and arguments.sets is not None:
@@ -80,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
     refused_share(arguments)
     check_outputs([arguments.out, arguments.json], [arguments.model, *arguments.data])
     with unbroken(), claimed([arguments.out]):
-        _predict(arguments, OutputOptions(what, arguments.reject, arguments.sets), form)
+        _predict(arguments, OutputOptions(what, arguments.reject, arguments.sets, arguments.explain), form)
 
 
 def _refuse_swapped(arguments: argparse.Namespace) -> None:

@@ -27,11 +27,15 @@ ONE = {"scores": "score", "probabilities": "probability"}
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Output of a prediction: labels, scores or probabilities; the highest risk of an answer; the coverage of sets."""
+    """Output of a prediction: labels, scores or probabilities; the highest risk of an answer; the coverage of sets.
+
+    ``reasons`` is the number of attributes that explain each prediction.
+    """
 
     what: str = "labels"
     reject: float | None = None
     coverage: float | None = None
+    reasons: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Answers:
     table: np.ndarray | None
     classes: list[str]
     sets: list[list[str]] | None = None  # the prediction set of each row, the most probable class first
+    reasons: list[dict[str, float]] | None = None  # what moved each prediction, and by how much
 
 
 def plain_lines(predicted: Sequence[str], tags: Sequence[str] | None) -> bytes:
@@ -98,6 +103,8 @@ class PredictionWriter:
                 entry[self.tag] = answers.tags[row]
             if answers.sets is not None:
                 entry["set"] = answers.sets[row]
+            if answers.reasons is not None:
+                entry["reasons"] = {name: self.shown(added) for name, added in answers.reasons[row].items()}
             if answers.table is not None:
                 entry[self.what] = {answers.classes[c]: self.shown(answers.table[row, c]) for c in order[row].tolist()}
             self._put(json.dumps(entry, ensure_ascii=False) + "\n")

@@ -40,6 +40,7 @@ from linmax.models.asking import (
     read_costs,
     read_share,
 )
+from linmax.models.explanation import InstanceExplanation, explain_trials
 from linmax.models.model import Model, chosen
 from linmax.models.weights import Columns, Weights
 from linmax.normalization import Normalizer
@@ -1323,6 +1324,38 @@ class Learner:
             return dict(zip(names, found, strict=True))
         shares = {name: share * (1.0 - self._none) for name, share in zip(names, found, strict=True)}
         return shares | {None: 1.0 - sum(shares.values())}
+
+    def explain(
+        self, attributes: Attributes = None, *, votes: Votes = None, scores: Scores = None
+    ) -> InstanceExplanation:
+        """Return by how much each attribute, vote and rater moved the prediction.
+
+        Each is left out in turn and the instance predicted again, so that all members of a pool count. Numbers of a
+        pool are set to their mean instead. Names that the learner has not met contribute nothing.
+
+        Parameters
+        ----------
+        attributes, votes, scores
+            As in `predict`.
+
+        Examples
+        --------
+        >>> from linmax import Learner
+        >>> learner = Learner()
+        >>> for text, label in [("cheap offer now", "spam"), ("lunch at noon", "ham")] * 10:
+        ...     _ = learner.learn(dict.fromkeys(text.split(), 1.0), label)
+        >>> explanation = learner.explain({"cheap": 1.0, "lunch": 1.0, "offer": 1.0})
+        >>> explanation.winner, [name for name, added in explanation.contributions.items() if added < 0]
+        ('spam', ['lunch'])
+        """
+        if len(self._model.known) < 2:
+            raise ValueError(
+                f"explain() requires two classes, got {list(self._model.known)!r}; learn their labels first"
+            )
+        model, engine, trial = self._placed(self._read(attributes, votes, scores))
+        (found,) = explain_trials(model, engine, trial)
+        blocks = (found.voters, self.voters), (found.raters, self.raters), (found.sparse, self.attributes)
+        return found.named(model.classes, blocks)
 
     @property
     def _none(self) -> float:

@@ -486,6 +486,21 @@ class RunningPool(Running):
         """Return what the attributes were taken for, and what that was decided from."""
         return decided(self)
 
+    def typical(self, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+        """Return the means of attributes that are taken for numbers, dense and sparse ones; 0 for words."""
+        dense, sparse = np.zeros(layout.dense), np.zeros(layout.sparse)
+        group = self.groups.get("dense")
+        if group is None:
+            return dense, sparse
+        means = np.append(group.stats[:, 1], 0.0)  # the last is for attributes without a place
+        if self.kinds.kind == MIXED:
+            dense[: len(group.stats)] = means[:-1]
+            return dense, sparse
+        for found, places in ((dense, self.kinds.dense_places), (sparse, self.kinds.sparse_places)):
+            own = places[: found.size]
+            found[: own.size] = means[np.where((own >= 0) & (own < len(group.stats)), own, -1)]
+        return dense, sparse
+
     def linear_form(self, layout: Layout, k: int, slots: np.ndarray | None = None) -> WeightForm:
         return linear_form(self, layout, k, slots)
 

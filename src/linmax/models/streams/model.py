@@ -24,6 +24,7 @@ from linmax.io.batch import Batch, Classes
 from linmax.io.vocabulary import Vocabulary
 from linmax.learners.attributes.pool import PoolMember
 from linmax.learners.base import scales_attributes
+from linmax.models.explanation import InstanceExplanation, explain_trials
 from linmax.models.model import Model
 from linmax.models.streams.budget import bytes_given, refuse_small, room_for
 from linmax.models.weights import WeightArrays, Weights
@@ -231,6 +232,15 @@ class StreamModel:
         """Return the probability of each of `classes` for each row; nothing is learned."""
         table = self.scores(batch)
         return self._model.probabilities(table) if self._model is not None and table.size else table
+
+    def explain(self, batch: Batch, most: int | None = None) -> list[InstanceExplanation]:
+        """Return what moved the prediction of each row, ``most`` attributes of each (see `linmax.Learner.explain`)."""
+        instances = self._scaled(batch, False)
+        if self._model is None or len(self._model.known) < 2:
+            raise ValueError(f"explain() requires two classes, got {self.classes!r}; learn rows of both first")
+        names, wide = self.attributes, self._model.layout.dense
+        found = explain_trials(self._model, self._model.engine, instances)
+        return [row.named(self.classes, ((row.dense, names[:wide]), (row.sparse, names[wide:])), most) for row in found]
 
     def _answers(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """The number of the class predicted for each row, and the probabilities by the numbers of all classes."""
