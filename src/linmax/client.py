@@ -608,8 +608,10 @@ class Client(Verbs):
     'junk'
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        self, address: str = "http://127.0.0.1:8471", key: str | None = None, *, timeout: float = 30.0, retries: int = 8
+    ) -> None:
+        super().__init__(address, key, timeout=timeout, retries=retries)
         self._own = threading.local()
 
     def close(self) -> None:
@@ -667,8 +669,10 @@ class AsyncClient(Verbs):
     ...         return await client.learn("spam", {"offer": 1.0}, label="junk")
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        self, address: str = "http://127.0.0.1:8471", key: str | None = None, *, timeout: float = 30.0, retries: int = 8
+    ) -> None:
+        super().__init__(address, key, timeout=timeout, retries=retries)
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def close(self) -> None:

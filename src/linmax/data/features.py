@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 
 from linmax.data.names import missing
+from linmax.util.aliases import Matrix, SparseMatrix
 from linmax.util.checks import warn, whole
 from linmax.util.lazy import LazyModule
 
@@ -123,8 +124,8 @@ def edges_of(ordered: np.ndarray, bins: int) -> tuple[np.ndarray, bool]:
 
 
 def bins(
-    x: Any, most: int = 16, names: Sequence[str] | None = None, like: Binning | None = None
-) -> tuple[Any, Binning]:
+    x: Matrix, most: int = 16, names: Sequence[str] | None = None, like: Binning | None = None
+) -> tuple[SparseMatrix, Binning]:
     """Cut each attribute into quantile bins, and make every bin a feature of 0 and 1.
 
     A function of the bins, or by `conjunctions` of pairs of them, is linear in these features. With rules whose
@@ -196,7 +197,7 @@ def _cut(dense: np.ndarray, most: int, names: Sequence[str] | None) -> Binning:
     return Binning(edges, tuple(called))
 
 
-def constant(x: Any) -> Any:
+def constant(x: Matrix) -> np.ndarray | SparseMatrix:
     """Append the constant attribute 1: a weight on it acts as a threshold.
 
     Parameters
@@ -219,15 +220,15 @@ def constant(x: Any) -> Any:
     array([[0., 2., 1.],
            [3., 0., 1.]])
     """
-    x = rows_of(x)
-    check_values(x, np.isfinite, "finite", "replace or drop missing values")
-    ones = np.ones((x.shape[0], 1))
-    if sparse.issparse(x):
-        return sparse.hstack([x, sparse.csr_array(ones)], format="csr")
-    return np.hstack([x, ones])
+    rows = rows_of(x)
+    check_values(rows, np.isfinite, "finite", "replace or drop missing values")
+    ones = np.ones((rows.shape[0], 1))
+    if sparse.issparse(rows):
+        return sparse.hstack([rows, sparse.csr_array(ones)], format="csr")
+    return np.hstack([rows, ones])
 
 
-def negated_literals(x: Any, domain: Literal["unit", "signed"] = "unit") -> Any:
+def negated_literals(x: Matrix, domain: Literal["unit", "signed"] = "unit") -> np.ndarray | SparseMatrix:
     """Append the negation of every attribute, so that positive weights can count against it.
 
     ``domain="unit"``: [x, 1 - x] for x in [0, 1], what Winnow with a threshold needs; about half of the
@@ -260,22 +261,24 @@ def negated_literals(x: Any, domain: Literal["unit", "signed"] = "unit") -> Any:
     """
     if domain not in ("unit", "signed"):
         raise ValueError(f"domain must be 'unit' or 'signed', got {domain!r}; try 'unit'")
-    x = rows_of(x)
+    rows = rows_of(x)
     if domain == "signed":
-        check_values(x, lambda v: np.abs(v) <= 1, "from -1 to 1", "try x / abs(x).max()")
-        negated = 0.0 - x if isinstance(x, np.ndarray) else -x  # 0 - 0, since -0 prints as such
+        check_values(rows, lambda v: np.abs(v) <= 1, "from -1 to 1", "try x / abs(x).max()")
+        negated = 0.0 - rows if isinstance(rows, np.ndarray) else -rows  # 0 - 0, since -0 prints as such
     else:
-        check_values(x, lambda v: (v >= 0) & (v <= 1), "from 0 to 1", "try (x - x.min()) / (x.max() - x.min())")
-        negated = sparse.csr_array(1.0 - x.toarray()) if sparse.issparse(x) else 1.0 - x
-    if sparse.issparse(x):
-        return sparse.hstack([x, negated], format="csr")
-    return np.hstack([x, negated])
+        check_values(rows, lambda v: (v >= 0) & (v <= 1), "from 0 to 1", "try (x - x.min()) / (x.max() - x.min())")
+        negated = sparse.csr_array(1.0 - rows.toarray()) if sparse.issparse(rows) else 1.0 - rows
+    if sparse.issparse(rows):
+        return sparse.hstack([rows, negated], format="csr")
+    return np.hstack([rows, negated])
 
 
 # -- conjunctions of literals -----------------------------------------------------------------------------------------
 
 
-def conjunctions(x: Any, k: int, negated: bool = False, names: Sequence[str] | None = None) -> tuple[Any, list[str]]:
+def conjunctions(
+    x: Matrix, k: int, negated: bool = False, names: Sequence[str] | None = None
+) -> tuple[SparseMatrix, list[str]]:
     """Make every conjunction of 1 to k literals a feature.
 
     A feature is the product of its literals, which are variables (and with ``negated`` also their negations) over
@@ -555,7 +558,7 @@ def pairs_of(instance: Mapping[str, float], asked: Sequence[str]) -> dict[str, f
     return found
 
 
-def pairs(x: Any, asked: Sequence[str] = (ALL,), names: Sequence[str] | None = None) -> Any:
+def pairs(x: Matrix, asked: Sequence[str] = (ALL,), names: Sequence[str] | None = None) -> np.ndarray | SparseMatrix:
     """The columns of a matrix and, to the right of them, the products of the pairs that are requested.
 
     Parameters
@@ -591,8 +594,9 @@ def pairs(x: Any, asked: Sequence[str] = (ALL,), names: Sequence[str] | None = N
     >>> model.fit([[1, 1], [1, -1], [-1, 1], [-1, -1]] * 5, [1, 0, 0, 1] * 5).score([[2, 1], [-1, 3]], [1, 0])
     1.0
     """
+    table: Any = x
     if names is None and hasattr(x, "columns"):
-        names = [str(name) for name in x.columns]
+        names = [str(name) for name in table.columns]
     rows = rows_of(x)
     columns = column_names(names, rows.shape[1], "")
     if checked_pairs(asked) == (ALL,) and len(columns) * (len(columns) - 1) // 2 > MOST_PRODUCTS:

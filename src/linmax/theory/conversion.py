@@ -68,7 +68,7 @@ class Guaranteed:
     error <= 0.09173 with probability 0.95 (1000 examples, 1 mistakes; tested on the 999 examples after it)
     """
 
-    hypothesis: Any
+    hypothesis: OnlineLearner
     error: float
     failure: float
     examples: int
