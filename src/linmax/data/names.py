@@ -163,8 +163,8 @@ class Names:
         strange = [value for value in values if value not in self] if self.names else []
         if not strange:
             return {}
-        meant = {written(name): name for name in reversed(self.names) if written(name) is not None}
-        found = {name: meant[written(name)] for name in strange if written(name) in meant}
+        spellings = {written(name): name for name in reversed(self.names) if written(name) is not None}
+        found = {name: spellings[written(name)] for name in strange if written(name) in spellings}
         for kind, other in ((int, (str,)), (str, NUMBER_TYPES)):
             known = self.names
             if all(type(name) is kind and WHOLE.fullmatch(str(name)) and written(name) == str(name) for name in known):
@@ -264,10 +264,10 @@ def near_misses(strange: Collection[Label], known: Collection[Label]) -> dict[st
     {'b': 'B', '(C).': 'C'}
     """
     texts = [name for name in known if isinstance(name, str)]
-    meant = {_bare(name): name for name in texts if _bare(name)}
-    if len(meant) < len(texts):
+    spellings = {_bare(name): name for name in texts if _bare(name)}
+    if len(spellings) < len(texts):
         return {}
-    return {vote: meant[_bare(vote)] for vote in strange if isinstance(vote, str) and _bare(vote) in meant}
+    return {vote: spellings[_bare(vote)] for vote in strange if isinstance(vote, str) and _bare(vote) in spellings}
 
 
 def _bare(text: str) -> str:

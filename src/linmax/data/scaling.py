@@ -316,8 +316,8 @@ class Scaling:
 
     def recount(self) -> None:
         """Take from the statistics how many values and attributes were met, after these have been written over."""
-        met = self._sparse[: self._columns, 0]
-        self._trials[1:] = int(met.sum()), np.count_nonzero(met)
+        counts = self._sparse[: self._columns, 0]
+        self._trials[1:] = int(counts.sum()), np.count_nonzero(counts)
 
     def keep_within(self) -> None:
         """From the first instance on scale into [-1, 1], if the kind is still to be settled."""

@@ -27,14 +27,14 @@ ITSELF = -1  # in place of a value: the voter itself
 
 @dataclass(frozen=True)
 class Sides:
-    """The values met in each side column, what stands in each column of votes, and how often each value held."""
+    """The values seen in each side column, what each column of votes is for, and the trials of each value."""
 
     names: tuple[str, ...] = ()
     values: tuple[tuple[int, Label], ...] = ()  # (side column, value)
     columns: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int64))  # (voter, value or ITSELF)
     counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def debuts(self, held: Sequence[Sequence[Label]]) -> list[int]:
+    def debuts(self, columns: Sequence[Sequence[Label]]) -> list[int]:
         """The first trial, and those at which a value holds for the first time.
 
         Examples
@@ -42,18 +42,18 @@ class Sides:
         >>> Sides(("subject",), ((0, "maths"),)).debuts([["maths", None, "art", "art", "maths"]])
         [0, 2]
         """
-        met, begins = set(self.values), {0}
-        for i, column in enumerate(held):
+        seen, begins = set(self.values), {0}
+        for i, column in enumerate(columns):
             first: dict[Name, int] = {}
             for t, value in enumerate(column):
                 first.setdefault(value, t)
-            begins |= {t for value, t in first.items() if value is not None and (i, value) not in met}
+            begins |= {t for value, t in first.items() if value is not None and (i, value) not in seen}
         return sorted(begins)
 
-    def joined(self, held: Sequence[Sequence[Label]], voters: int) -> Sides:
-        """Add the new values of further trials; ``held`` gives the values of each side column."""
-        met = ((i, value) for i, column in enumerate(held) for value in dict.fromkeys(column) if value is not None)
-        values = tuple(dict.fromkeys([*self.values, *met]))
+    def joined(self, columns: Sequence[Sequence[Label]], voters: int) -> Sides:
+        """Add the new values of further trials; ``columns`` gives the values of each side column."""
+        seen = ((i, value) for i, column in enumerate(columns) for value in dict.fromkeys(column) if value is not None)
+        values = tuple(dict.fromkeys([*self.values, *seen]))
         if voters * (1 + len(values)) > MOST_COLUMNS:
             counts = [sum(i == j for j, _ in values) for i in range(len(self.names))]
             widest = int(np.argmax(counts)) if counts else 0
@@ -69,11 +69,11 @@ class Sides:
         counts_met[: len(self.counts)] = self.counts
         return replace(self, values=values, columns=np.concatenate([self.columns, fresh]), counts=counts_met)
 
-    def places(self, held: Sequence[Sequence[Label]], trials: int) -> np.ndarray:
+    def places(self, columns: Sequence[Sequence[Label]], trials: int) -> np.ndarray:
         """(trials, side columns) places among the values; -1 for a missing or unknown value."""
         found = np.full((trials, len(self.names)), -1, np.int64)
         place = {value: p for p, value in enumerate(self.values)}
-        for i, column in enumerate(held):
+        for i, column in enumerate(columns):
             found[:, i] = [place.get((i, value), -1) for value in column]
         return found
 

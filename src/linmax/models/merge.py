@@ -548,8 +548,8 @@ def join_sides(states: Sequence[FusionState], signs: Sequence[int], voters: int)
     if not sides.names:
         return sides
     values, _ = union_of_names(state.sides.values for state in states)
-    held = [[value for column, value in values if column == place] for place in range(len(sides.names))]
-    sides = Sides(sides.names).joined(held, voters)
+    columns = [[value for column, value in values if column == place] for place in range(len(sides.names))]
+    sides = Sides(sides.names).joined(columns, voters)
     place, counts = {value: p for p, value in enumerate(sides.values)}, sides.counts.copy()
     for state, sign in zip(states, signs, strict=True):
         np.add.at(counts, [place[value] for value in state.sides.values], sign * state.sides.counts)

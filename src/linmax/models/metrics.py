@@ -127,8 +127,8 @@ class Evaluation:
     @property
     def balanced_accuracy(self) -> float | None:
         """Mean recall of the classes that are labels."""
-        met = self.counts[0] > 0
-        return float((self.counts[2][met] / self.counts[0][met]).mean()) if met.any() else None
+        seen = self.counts[0] > 0
+        return float((self.counts[2][seen] / self.counts[0][seen]).mean()) if seen.any() else None
 
     @property
     def log_loss(self) -> float | None:

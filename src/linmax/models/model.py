@@ -365,11 +365,11 @@ class Model(Confidence):
     @contextmanager
     def rolled_back(self) -> Iterator[None]:
         """Undo everything if the weights leave the range of floats."""
-        kept = self.kept()
+        before = self.snapshot()
         try:
             yield
         except OverflowError:
-            self.__dict__.update(vars(kept()))
+            self.__dict__.update(vars(before()))
             raise
 
     # -- trials from `linmax.instances` ------------------------------------------------------------------------------
@@ -569,8 +569,8 @@ class Model(Confidence):
         arrays = {f"engine.{name}": array for name, array in self.engine.arrays.items()}
         return header, arrays | {f"record.{name}": array for name, array in self.record._asdict().items()}
 
-    def kept(self) -> Callable[[], Self]:
-        """A copy of all that it is, as arrays; called, the model that it was."""
+    def snapshot(self) -> Callable[[], Self]:
+        """Return a function that makes this model as it is now."""
         header, arrays = self._state(self.learner)
         return partial(self.from_state, header, {name: array.copy() for name, array in arrays.items()})
 

@@ -87,17 +87,17 @@ def run(
 
 
 def classes_of(instances: Instances, labels: list[Label]) -> list[Label]:
-    """All classes: those given, or else those met in votes and labels, sorted when they can be."""
+    """Return all classes: those given, or else those of votes and labels, sorted when they can be."""
     if instances.fixed:
         return list(instances.names)
     refuse_kinds(instances.names, labels)
     voted: Iterable[Label] = instances.names
     if labels and all(type(name) is int for name in labels):  # NumPy and pandas write 1.0 for 1 where votes have gaps
         voted = (int(name) if isinstance(name, float) and name.is_integer() else name for name in voted)
-    met = {*labels, *voted}
-    if not met:
+    names = {*labels, *voted}
+    if not names:
         raise ValueError("there are no trials and no classes; pass classes= to instances(...)")
     try:
-        return sorted(met)  # type: ignore[type-var]
+        return sorted(names)  # type: ignore[type-var]
     except TypeError:
         return list(dict.fromkeys([*labels, *instances.names]))

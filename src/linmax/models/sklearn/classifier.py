@@ -303,7 +303,7 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         samples = Samples(instances, y, weights, bool(self.shuffle), check_random_state(self.random_state), shifts)
         classes = self._known_classes(y[samples.rows] if resume else y, y[:0], None, resume)
         if resume:
-            model = self._model.kept()()
+            model = self._model.snapshot()()
         else:
             model, self._declared = self._new_model(instances, classes.tolist()), False
             if rule.max_iter > 1:

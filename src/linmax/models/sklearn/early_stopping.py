@@ -255,7 +255,7 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
             rule = replace(rule, max_iter=min(rule.max_iter, FEW_PASSES), tol=None, early_stopping=False)
     if pool and rule.early_stopping is False:
         return _fit_pool(model, samples, rule)
-    restart = None if pool else model.kept()
+    restart = None if pool else model.snapshot()
     pilots = [] if rule.max_iter == 1 and rule.early_stopping is not True else _pilots(model, samples, rule)
     if not pilots or rule.early_stopping is False:
         curve = _fit_all(model, samples, LossCurve(rule))
@@ -277,11 +277,11 @@ def fit(model: Model, samples: Samples, rule: StoppingRule) -> tuple[Model, int,
             going = going and played[0].falls(rule.tol)
         if curve.latest_is_best:
             passes, scores = len(curve.losses), latest
-            stored: Callable[[], Model] | None = pilots[0].model.kept() if going else None
+            stored: Callable[[], Model] | None = pilots[0].model.snapshot() if going else None
     if rule.early_stopping is True or restart is None:
         best = pilots[0].model if stored is None else stored()
         if pool and rule.early_stopping is True:
-            copy = best.kept()()
+            copy = best.snapshot()()
             samples.play(copy, samples.order(pilots[0].held_out).next(), first=False)
             _fuse_as(best, [copy])
         elif pool:
@@ -349,7 +349,7 @@ def _pilots(model: Model, samples: Samples, rule: StoppingRule) -> list[Pilot]:
     if not halves and rule.validation_fraction > 0.5:
         part = 1 - np.minimum(part, 1)
     copied, number = rule.early_stopping is False, 2 if halves else 1
-    models = [model.kept()() if copied or place else model for place in range(number)]
+    models = [model.snapshot()() if copied or place else model for place in range(number)]
     return [Pilot(copy, samples, rows[part != place], rows[part == place]) for place, copy in enumerate(models)]
 
 

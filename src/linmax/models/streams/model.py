@@ -104,7 +104,7 @@ class StreamModel:
         self._dense_names: tuple[str, ...] = ()
         self._schema: dict[str, str] = {}  # the kind of each column of a table
         self._reading: dict[str, Any] = {}  # the format and the options with which its data were read
-        self._columns = 0  # of the vocabulary, as far as the engine has met it
+        self._columns = 0  # of the vocabulary, as far as the engine has it
         self._places = np.zeros(0, np.int32)  # of the labels among the model's classes, -1 for those not learned from
 
     # -- what it knows --------------------------------------------------------------------------------------------
@@ -248,10 +248,10 @@ class StreamModel:
         if self._model is None or not self.classes:
             return self._judge(instances), np.zeros((len(batch), 0))
         predicted, table = self._judged(self._model.engine, instances)
-        met = np.flatnonzero(self._places >= 0)
+        known = np.flatnonzero(self._places >= 0)
         given = self._model.probabilities(table[:, : len(self.classes)])
-        probabilities = np.zeros((len(batch), int(met[-1]) + 1))
-        probabilities[:, met] = given[:, self._places[met]]
+        probabilities = np.zeros((len(batch), int(known[-1]) + 1))
+        probabilities[:, known] = given[:, self._places[known]]
         return self._codes(predicted), probabilities
 
     def _scaled(self, batch: Batch, learn: bool = True) -> Trials:
@@ -325,7 +325,7 @@ class StreamModel:
             self._model.grow(layout)
 
     def _numbers(self, codes: np.ndarray) -> np.ndarray:
-        """Labels as classes of the model, which gets those that it has not met."""
+        """Return labels as classes of the model, which gets those that are new."""
         assert self._model is not None
         if len(self._places) < len(self._labels):
             more = np.full(len(self._labels) - len(self._places), NO_CLASS, np.int32)
@@ -341,8 +341,8 @@ class StreamModel:
     def _codes(self, numbers: np.ndarray) -> np.ndarray:
         """Classes of the model as labels."""
         codes = np.full(len(self.classes) + 1, NO_CLASS, np.int32)
-        met = np.flatnonzero(self._places >= 0)
-        codes[self._places[met]] = met
+        known = np.flatnonzero(self._places >= 0)
+        codes[self._places[known]] = known
         return codes[numbers]
 
     def _play(
@@ -374,7 +374,7 @@ class StreamModel:
         return self._judged(self._model.engine, instances)[1][:, : len(self.classes)]
 
     def _judged(self, engine: Engine, instances: Trials) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions and scores. Attributes that the engine has not met have the weight that they would start with."""
+        """Predictions and scores. New attributes have the weight that they would start with."""
         need, layout = int(instances.indices.max(initial=-1)) + 1, engine.layout
         if need > layout.sparse:
             if engine.from_zero:

@@ -114,17 +114,17 @@ class Progressive:
     def play(self, batch: Batch) -> np.ndarray:
         """Predict, count and learn a batch; returns the label predicted for each row, as its place in the names."""
         weights = weights_of(batch)
-        held = self._held_out(batch)
+        held_out = self._held_out(batch)
         if self.balanced:
             weights = (batch.codes >= 0 if weights is None else weights) * balanced_weights(batch.codes, self.labels)
             counts = np.bincount(batch.codes[batch.codes >= 0], minlength=len(self.labels))
             counts[: len(self.labels)] += self.labels
             self.labels = counts
-        if held is not None:
-            weights = np.where(held, 0.0, 1.0 if weights is None else weights)
+        if held_out is not None:
+            weights = np.where(held_out, 0.0, 1.0 if weights is None else weights)
         instances = self.model._scaled(batch)
         predicted = self.model._play(instances, batch.codes, weights, first_pass=len(self.passes) == 1)
-        self._count(batch, predicted, held)
+        self._count(batch, predicted, held_out)
         self.position, self.settled = batch.position, batch.settled
         return predicted
 
@@ -160,15 +160,15 @@ class Progressive:
 
     # -- counting -------------------------------------------------------------------------------------------------
 
-    def _count(self, batch: Batch, predicted: np.ndarray, held: np.ndarray | None) -> None:
+    def _count(self, batch: Batch, predicted: np.ndarray, held_out: np.ndarray | None) -> None:
         counts, first = self.counts, len(self.passes) == 1
         labelled = batch.codes >= 0
         counts.unlabelled += int(len(batch) - labelled.sum())
         wrong = predicted != batch.codes
-        if held is not None:
-            counts.held_out += int(held.sum())
-            counts.held_out_mistakes += int((wrong & held).sum())
-            labelled &= ~held
+        if held_out is not None:
+            counts.held_out += int(held_out.sum())
+            counts.held_out_mistakes += int((wrong & held_out).sum())
+            labelled &= ~held_out
         places = np.flatnonzero(labelled & (batch.importance > 0.0))
         mistakes = counts.mistakes + np.cumsum(wrong[places])
         if first and len(places):
