@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from linmax import __version__
-from linmax.jit.announce import spinning
 
 __all__ = ["COMMANDS", "command_parser", "main", "script"]
 
@@ -120,6 +119,8 @@ def _dispatch(argv: list[str]) -> int:
     if chosen.command not in COMMANDS:
         parser.error(_unknown(chosen.command))
     arguments = command_parser(chosen.command).parse_args(chosen.rest)
+    from linmax.jit.announce import spinning  # imports what help does without
+
     with spinning():
         importlib.import_module(f"linmax.cli.{chosen.command}").run(arguments)
     return DONE
