@@ -26,12 +26,14 @@ WORDS = [f"w{place}" for place in range(5000)]
 CASES = {  # the file and the options of each case, and the ratio that is wanted
     "csv bare": ("csv", BARE, 1 / 1.15),
     "csv": ("csv", (), 1 / 1.05),
-    "vw": ("vw", BARE, 1 / 1.1),
-    "svmlight": ("svm", BARE, 1 / 1.1),
-    "text": ("tsv", BARE, 1 / 1.1),
-    "jsonl numbers": ("numbers.jsonl", BARE, 4.0),
-    "jsonl texts": ("texts.jsonl", BARE, 4.0),
-    "parquet": ("parquet", BARE, 1 / 1.1),
+    "vw bare": ("vw", BARE, 1 / 1.1),
+    "vw": ("vw", (), 1 / 1.1),
+    "svmlight bare": ("svm", BARE, 1 / 1.1),
+    "svmlight": ("svm", (), 1 / 1.1),
+    "text bare": ("tsv", BARE, 1 / 1.1),
+    "numbers bare": ("numbers.jsonl", BARE, 4.0),
+    "texts bare": ("texts.jsonl", BARE, 4.0),
+    "parquet bare": ("parquet", BARE, 1 / 1.1),
 }
 
 
