@@ -13,18 +13,21 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linmax.cli.options import FORMAT_OPTION, JSON_OPTION, cells_listed
 from linmax.cli.output import console, say, shown_name
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from linmax.data.instances import Instances
     from linmax.io.batch import Batch
     from linmax.io.sources import Source
     from linmax.theory.certificates import Certificate
+    from linmax.util.aliases import Label
 
 __all__ = ["OPTIONS", "run"]
 
@@ -86,7 +89,7 @@ def _learners(arguments: argparse.Namespace, instances: Instances) -> list[str]:
     ]
 
 
-def _row(certificate: Certificate) -> dict[str, Any]:
+def _row(certificate: Certificate) -> dict[str, object]:
     shown = "infinite" if math.isinf(certificate.bound) else f"{certificate.bound:,.0f}"
     return {
         "learner": certificate.learner,
@@ -111,7 +114,7 @@ def _advice(certificates: list[Certificate]) -> str:
     return f"{theory}; the fewest mistakes were made by {fewest.learner} ({fewest.mistakes:,})."
 
 
-def _figures(arguments: argparse.Namespace, certificates: list[Certificate]) -> dict[str, Any]:
+def _figures(arguments: argparse.Namespace, certificates: list[Certificate]) -> dict[str, object]:
     return {
         "data": str(arguments.data),
         "trials": certificates[0].trials,
@@ -132,7 +135,7 @@ def _figures(arguments: argparse.Namespace, certificates: list[Certificate]) -> 
     }
 
 
-def _read(arguments: argparse.Namespace) -> tuple[Instances, list[Any]]:
+def _read(arguments: argparse.Namespace) -> tuple[Instances, list[Label]]:
     """Instances and labels of a file."""
     from linmax.io.formats import format_class
     from linmax.io.reader import open_source
@@ -144,7 +147,7 @@ def _read(arguments: argparse.Namespace) -> tuple[Instances, list[Any]]:
         return _from_rows(source, kind, arguments)
 
 
-def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Instances, list[Any]]:
+def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Instances, list[Label]]:
     """Return the rows of a table: columns of numbers are attributes, others are voters."""
     from linmax.data.instances import instances as instances_of
     from linmax.io.formats import format_class
@@ -177,7 +180,7 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
     return instances, labels
 
 
-def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Instances, list[Any]]:
+def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tuple[Instances, list[Label]]:
     """The rows of a stream; the first bad line is an error."""
     from linmax.data.instances import instances as instances_of
     from linmax.io.batch import joined
@@ -212,7 +215,7 @@ def _counted_once(name: str, batches: Iterable[Batch]) -> Iterator[Batch]:
         yield batch
 
 
-def _by_index(matrix: Any, names: list[str]) -> Any:
+def _by_index(matrix: sparse.csr_array, names: list[str]) -> sparse.csr_array:
     """The columns in the places of their svmlight indices, which count from 1 unless there is a 0."""
     import numpy as np
     from scipy import sparse
@@ -229,9 +232,9 @@ def _scale(arguments: argparse.Namespace) -> str | None:
     return None if arguments.no_scale else "max"
 
 
-def _numbers(values: list[Any]) -> list[float] | None:
+def _numbers(values: Sequence[Label]) -> list[float] | None:
     """The column as numbers, or None if some value is not a number."""
     try:
-        return [float(value) for value in values]
+        return [float(value) for value in values]  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None

@@ -8,13 +8,18 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linmax.cli.output import console, counted, say
 
 if TYPE_CHECKING:
+    from distributed import Client
+    from rich.progress import TaskID
+
     from linmax.cluster import Fit, Progress
     from linmax.cluster.shards import Shard
+    from linmax.models.fusion import VoteFusion
+    from linmax.models.streams import StreamModel
 
 __all__ = ["connected", "show_refused_shards"]
 
@@ -22,7 +27,7 @@ __all__ = ["connected", "show_refused_shards"]
 @contextmanager
 def connected(
     arguments: argparse.Namespace, data: Sequence[str]
-) -> Iterator[tuple[Any, list[Shard], Callable[[Progress], None] | None]]:
+) -> Iterator[tuple[Client, list[Shard], Callable[[Progress], None] | None]]:
     """Connect to the cluster of ``--cluster``; gives the client, the shards, and a progress bar for each pass."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -45,7 +50,7 @@ def connected(
         say(screen, f"{sizes}; dashboard: {client.dashboard_link or 'none'}")
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Bars(*columns, console=screen, disable=not screen.is_terminal) as bars:
-            made: dict[int, Any] = {}
+            made: dict[int, TaskID] = {}
 
             def advance(progress: Progress) -> None:
                 if progress.number not in made:
@@ -56,7 +61,7 @@ def connected(
             yield client, shards, advance
 
 
-def show_refused_shards(result: Fit[Any]) -> None:
+def show_refused_shards(result: Fit[StreamModel] | Fit[VoteFusion]) -> None:
     """Print the shards with lines that could not be read on standard error."""
     for name, counts in zip(result.shards, result.passes[0].shards, strict=True):
         if counts.refused:

@@ -6,7 +6,6 @@ import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
 
 __all__ = ["Terminated", "unbroken"]
 
@@ -27,24 +26,27 @@ def unbroken() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 
     So a complete state is saved. A second signal stops at once.
     """
-    waiting: dict[str, Any] = {"held": 0, "asked": None}
+    waiting = 0  # blocks within which nothing interrupts
+    asked: KeyboardInterrupt | None = None
 
-    def on_signal(number: int, _: Any) -> None:
+    def on_signal(number: int, _: object) -> None:
+        nonlocal asked
         error = KeyboardInterrupt() if number == signal.SIGINT else Terminated(number)
-        if not waiting["held"] or waiting["asked"] is not None:
+        if not waiting or asked is not None:
             raise error
-        waiting["asked"] = error
+        asked = error
 
     @contextlib.contextmanager
     def held() -> Iterator[None]:
-        waiting["held"] += 1
+        nonlocal asked, waiting
+        waiting += 1
         try:
             yield
         finally:
-            waiting["held"] -= 1
-        if waiting["asked"] is not None and not waiting["held"]:
-            asked, waiting["asked"] = waiting["asked"], None
-            raise asked
+            waiting -= 1
+        if asked is not None and not waiting:
+            error, asked = asked, None
+            raise error
 
     numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
     before = {}

@@ -38,6 +38,7 @@ from linmax.io.read_options import Refusals
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.status import Status
 
     from linmax.cli.models import ModelFile
     from linmax.cli.predictions import ProgressiveFile
@@ -416,7 +417,7 @@ class _LearnJob:
         if given.predictions:
             self.output = ProgressiveFile(given.predictions, written)
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Return what must not change between a checkpoint and its continuation."""
         from linmax.models.streams.progressive import fingerprint
 
@@ -428,7 +429,7 @@ class _LearnJob:
         settings["files"] = [None if pipe else fingerprint(path) for path, pipe in zip(given.data, once, strict=True)]
         return settings
 
-    def _refuse_others(self, settings: dict[str, Any]) -> None:
+    def _refuse_others(self, settings: dict[str, object]) -> None:
         for name, value in self._settings().items():
             if settings.get(name) != value:
                 what = "the beginning of the files" if name == "files" else f"--{name.replace('_', '-')}"
@@ -661,7 +662,7 @@ class _Live:
 
     def __init__(self, job: _LearnJob) -> None:
         self.job = job
-        self.status: Any = None
+        self.status: Status | None = None
         self.headed = False
         self.shown = 0.0
         self.before = (0, 0, 0.0)  # trials, mistakes and time when the line was last shown

@@ -23,6 +23,8 @@ from linmax.io.read_options import Refusals
 from linmax.util import files
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from linmax.io.choices import ChoiceLine
     from linmax.models.fusion import VoteFusion
     from linmax.models.metrics import Evaluation
@@ -384,8 +386,10 @@ class _caught(warnings.catch_warnings):
         self.log = super().__enter__()
         warnings.simplefilter("always", UserWarning)
 
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
         self.messages += [str(warning.message) for warning in self.log or ()]
 
 

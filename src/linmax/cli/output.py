@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linmax.cli.options import refused_share
 
@@ -47,7 +47,7 @@ def wide_console(arguments: argparse.Namespace) -> Console:
     return screen
 
 
-def say(screen: Console, *messages: Any) -> None:
+def say(screen: Console, *messages: object) -> None:
     """Print messages as they are, each as one line."""
     for message in messages:
         screen.print(message, soft_wrap=True, markup=False)

@@ -98,7 +98,7 @@ class PredictionWriter:
     def _json_lines(self, answers: Answers) -> None:
         order = self._order(answers)
         for row, line in enumerate(answers.lines):
-            entry: dict[str, Any] = {"line": line, "predicted": answers.predicted[row] or None}
+            entry: dict[str, object] = {"line": line, "predicted": answers.predicted[row] or None}
             if answers.tags is not None and (answers.tags[row] or self.tagged):
                 entry[self.tag] = answers.tags[row]
             if answers.sets is not None:
@@ -148,7 +148,10 @@ class PredictionWriter:
         self.tagged |= not self.begun and answers.tags is not None
         tags = answers.tags or [""] * len(answers.lines)
         self.lost += 0 if self.tagged else sum(map(bool, tags))
-        found: list[tuple[str, list[Any]]] = [("line", answers.lines), *([(self.tag, tags)] if self.tagged else [])]
+        found: list[tuple[str, list[Any]]] = [
+            ("line", answers.lines),
+            *([(self.tag, tags)] if self.tagged else []),
+        ]
         found += [("predicted", answers.predicted), *([] if answers.sets is None else [("set", answers.sets)])]
         if answers.table is None:
             return found

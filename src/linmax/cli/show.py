@@ -69,7 +69,7 @@ def _print(figures: dict[str, Any], arguments: argparse.Namespace) -> None:
         screen.print(figures["report"])
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     if isinstance(value, dict):

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from threading import RLock
-from typing import Any
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -21,7 +20,7 @@ _LOCK = RLock()  # the number of threads is that of the whole process: who leave
 
 
 @cache
-def _libraries() -> Any:
+def _libraries() -> ThreadpoolController:
     """NumPy's library and SciPy's, which is another; one that is loaded later would not be held."""
     import_module("scipy.linalg")
     return ThreadpoolController()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 __all__ = ["LateProgress"]
 
@@ -17,8 +20,8 @@ class LateProgress:
 
     def __init__(self, title: str) -> None:
         self.title, self.begun = title, time.monotonic()
-        self.bar: Any = None  # rich is imported only when a bar is shown
-        self.task: Any = None
+        self.bar: Progress | None = None  # rich is imported only when a bar is shown
+        self.task: TaskID | None = None
 
     def __enter__(self) -> LateProgress:
         return self
@@ -28,6 +31,8 @@ class LateProgress:
             if time.monotonic() - self.begun < self.SECONDS or not sys.stderr.isatty():
                 return
             self._open()
+        assert self.bar is not None
+        assert self.task is not None
         self.bar.update(self.task, description=doing, completed=share, total=None if share is None else 1.0)
 
     def _open(self) -> None:
