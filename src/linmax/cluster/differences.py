@@ -15,6 +15,7 @@ from linmax.util.files import State
 __all__ = ["StateDifference", "difference_of", "state_bytes"]
 
 SENT_WHOLE = 1024  # bytes below which an array is sent whole
+PLACE = np.dtype(np.uint32)
 MOST_CHANGED = 0.5  # of the bytes of the whole: where more would differ, all of it is sent
 
 
@@ -73,18 +74,24 @@ def difference_of(state: State, base: State) -> State | StateDifference:
     >>> found.nbytes, bool((found.applied(base)[1]["w"] == changed[1]["w"]).all())
     (8, True)
     """
-    found = StateDifference(state[0], {}, {})
-    for name, array in state[1].items():
+    found, sent = StateDifference(state[0], {}, {}), 0
+    for name, array in sorted(state[1].items(), key=lambda item: -item[1].nbytes):  # the largest decides
         before = base[1].get(name, array[:0] if array.ndim else array)
         alike = before.dtype == array.dtype and before.ndim == array.ndim > 0 and before.shape[1:] == array.shape[1:]
         if name not in base[1] or array.nbytes < SENT_WHOLE or not alike:
             found.whole[name] = array
-            continue
-        own, other = bits_of(array), bits_of(before)
-        common = min(own.size, other.size)
-        places = np.flatnonzero(own[:common] != other[:common]).astype(np.uint32)
-        found.changed[name] = ArrayDifference(array.shape, places, own[places], own[common:].copy())
-    return found if found.nbytes < MOST_CHANGED * state_bytes(state) else state
+            sent += array.nbytes
+        else:
+            own, other = bits_of(array), bits_of(before)
+            common = min(own.size, other.size)
+            differ, rest = own[:common] != other[:common], own[common:]
+            sent += int(np.count_nonzero(differ)) * (PLACE.itemsize + array.itemsize) + rest.nbytes
+        if sent >= MOST_CHANGED * state_bytes(state):
+            return state
+        if name not in found.whole:
+            places = np.flatnonzero(differ).astype(PLACE)
+            found.changed[name] = ArrayDifference(array.shape, places, own[places], rest.copy())
+    return found
 
 
 def bits_of(array: np.ndarray) -> np.ndarray:
