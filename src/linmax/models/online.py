@@ -818,7 +818,7 @@ class Learner:
 
     @property
     def classes(self) -> list[Label]:
-        """Classes seen in labels, votes and scores, those that may be predicted first."""
+        """Classes that may be predicted: those given, or named by a label or, if votes count, by a vote."""
         return self._model.classes
 
     @property
