@@ -177,10 +177,14 @@ class Engine:
         before = int(self.state.shape[KNOWN])
         if self.settings.candidates:
             return trials._replace(known=np.maximum(trials.known, trials.votes.max(axis=1, initial=-1) + 1))
+        labels = trials.labels.max(initial=-1) if learned else -1
+        votes = trials.votes.max(initial=-1) if self.settings.by_votes else -1
+        if max(labels, votes) < before:  # all are known
+            return trials._replace(known=np.maximum(trials.known, before))
         known = np.full(trials.size, before)
         if self.settings.by_votes and trials.votes.shape[1]:
             known = np.maximum(known, trials.votes.max(axis=1) + 1)
-        if learned and (trials.labels.max(initial=-1) >= before or known.max(initial=0) > before):
+        if learned:
             np.maximum(known[1:], trials.labels[:-1] + 1, out=known[1:])
             known = np.maximum.accumulate(known)
         return trials._replace(known=np.maximum(known, trials.known))

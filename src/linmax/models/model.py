@@ -325,7 +325,8 @@ class Model(Confidence):
             if self.engine.settings.candidates:  # the label of a trial need not be one of its candidates
                 self._hide_unknown(cut(trials, late, len(places)), outcome.scores)
                 known = np.full(len(places), len(self.classes))
-            pass_over(self.record, places[:late], known[:late])
+            if late:
+                pass_over(self.record, places[:late], known[:late])
             keep_table(self.record, outcome.scores, places[late:], known[late:])
         return outcome
 

@@ -956,15 +956,14 @@ class Learner:
     def _codes(self, votes: Any) -> np.ndarray:
         """Return the place that each voter voted for, in the order of the voters; raise KeyError for a new name."""
         if votes is None or isinstance(votes, dict):
-            codes = np.full((1, len(self._voters)), -1, np.int32)
-            if votes:
-                columns = list(map(self._voters.__getitem__, votes))
-                codes[0, columns] = list(map(self._chosen.__getitem__, votes.values()))
-            return codes
+            row, columns, places = [-1] * len(self._voters), self._voters, self._chosen
+            for voter, vote in (votes or {}).items():
+                row[columns[voter]] = places[vote]
+            return np.array([row], np.int32)
         if len(votes) != len(self._voters) or self._numbered_voters < len(votes):
             raise KeyError
-        places = map(self._chosen.__getitem__, votes.tolist() if isinstance(votes, np.ndarray) else votes)
-        return np.array([list(places)], np.int32)
+        row = votes.tolist() if isinstance(votes, np.ndarray) else votes
+        return np.array([[*map(self._chosen.__getitem__, row)]], np.int32)
 
     def _of_voters(self, votes: np.ndarray) -> Trials:
         """Return an instance of known voters alone, given the places they vote for."""
