@@ -14,8 +14,7 @@ import argparse
 import contextlib
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -91,9 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def table1(**settings: Any) -> majority.Results:
+def table1(noises: Sequence[float], **settings: int) -> majority.Results:
     """Table I."""
-    results = majority.table1(**settings)
+    results = majority.table1(noises, **settings)
     if (settings["trials"], settings["test"]) != (majority.TRIALS, majority.TEST):
         print("Not the paper's sizes, which are 5,000 trials and 50,000 test instances.")
     for key, meaning in (("cells", READINGS["positive"]), ("balanced", READINGS["balanced"])):
@@ -135,19 +134,19 @@ def _error(cell: majority.Results) -> str:
     return f"{cell['error']:.5f} ± {cell['ci95']:.5f}".replace("0.", ".")
 
 
-def figure4(plot: str | None, **settings: Any) -> majority.Results:
+def figure4(plot: str | None, seed: int, trials: int, test: int) -> majority.Results:
     """Figure 4."""
-    results = forest_cover.figure4(**settings)
+    results = forest_cover.figure4(seed, trials=trials, test=test)
     rows = [{"result": name, "value": results[name]} for name in ("mean", "lowest", "highest", "largest_fall", "jumps")]
     print(table(rows, [Heading("result", "second half of the trials"), Heading("value", format=".3g")]))
     _print_claims(results["claims"])
     if plot is not None:
-        subtitle = f"spruce against the rest, accuracy on {settings['test']:,d} test instances after every trial"
+        subtitle = f"spruce against the rest, accuracy on {test:,d} test instances after every trial"
         plots.plot_accuracy(results["accuracy"], plot, title="Balanced Winnow(1.2) on forest cover", subtitle=subtitle)
     return results
 
 
-def figure5(plot: str | None, **settings: Any) -> majority.Results:
+def figure5(plot: str | None, **settings: int) -> majority.Results:
     """Figure 5."""
     results = majority.figure5(**settings)
     whole_curves = results.pop("mean")
@@ -163,11 +162,11 @@ def figure5(plot: str | None, **settings: Any) -> majority.Results:
     return results
 
 
-def watch_race(plot: str | None, learners: Sequence[str] | None, **settings: Any) -> majority.Results:
+def watch_race(plot: str | None, learners: Sequence[str] | None, noise: float, **settings: int) -> majority.Results:
     """Live race."""
     from rich.live import Live
 
-    frames = race(learners or RACERS, **settings, frames=FRAMES if sys.stdout.isatty() else 1)
+    frames = race(learners or RACERS, noise, **settings, frames=FRAMES if sys.stdout.isatty() else 1)
     if sys.stdout.isatty():
         with Live(transient=True) as live:
             for wrong in frames:
@@ -178,7 +177,7 @@ def watch_race(plot: str | None, learners: Sequence[str] | None, **settings: Any
     print(standings(wrong))
     curves = {name: np.cumsum(each) for name, each in wrong.items()}
     if plot is not None:
-        _plot_curves(curves, plot, f"noise {settings['noise']:g}, seed {settings['seed']}")
+        _plot_curves(curves, plot, f"noise {noise:g}, seed {settings['seed']}")
     return {"mistakes": {name: int(curve[-1]) for name, curve in curves.items()}}
 
 
@@ -187,9 +186,9 @@ def _plot_curves(curves: Mapping[str, np.ndarray], path: str, subtitle: str) -> 
     plots.plot_mistakes(curves, path, title="Mistakes on the majority problem", subtitle=subtitle)
 
 
-def _print_claims(claims: Iterable[majority.Results]) -> None:
-    for claim in claims:
-        print(f"The paper: {claim['claim']}: {'agrees' if claim['holds'] else 'DOES NOT AGREE'}")
+def _print_claims(claims: Mapping[str, bool]) -> None:
+    for claim, holds in claims.items():
+        print(f"The paper: {claim}: {'agrees' if holds else 'DOES NOT AGREE'}")
 
 
 if __name__ == "__main__":

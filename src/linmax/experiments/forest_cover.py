@@ -98,11 +98,6 @@ def figure4(
         "final": float(accuracy[-1]),
         "largest_fall": float(max(0.0, -steps.min())),
         "jumps": jumps,
-        "claims": [
-            {
-                "claim": "the accuracy is unstable: it jumps by 5 points and more between neighbouring trials",
-                "holds": jumps > 0,
-            }
-        ],
+        "claims": {"the accuracy is unstable: it jumps by 5 points and more between neighbouring trials": jumps > 0},
         "accuracy": accuracy,
     }

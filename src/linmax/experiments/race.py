@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -34,18 +33,14 @@ def race(
     problem, instances = draw_problem(noise, whole("trials", trials, 1), seed)
     counts = (problem.votes[:, :, np.newaxis] == np.arange(CLASSES)).sum(axis=1)
     predictions = {"plurality": counts.argmax(axis=1), "optimal": problem.clean}
-    models: dict[str, Any] = {}
+    models = {name: run(name, instances[:0], []).model for name in learners}
     wrong: dict[str, np.ndarray] = {name: np.zeros(0, bool) for name in (*learners, *predictions)}
     cuts = np.unique(np.linspace(0, trials, frames + 1).astype(int))
     for begin, end in pairwise(cuts.tolist()):
         now, labels = slice(begin, end), problem.labels[begin:end]
-        for name in learners:
-            part = instances[now]
-            trace = models[name].run(part, labels) if name in models else run(name, part, labels)
-            models[name] = trace.model
-            wrong[name] = np.concatenate([wrong[name], trace.predictions != labels])
-        for name, answers in predictions.items():
-            wrong[name] = np.concatenate([wrong[name], answers[now] != labels])
+        answers = {name: models[name].run(instances[now], labels).predictions for name in learners}
+        answers |= {name: each[now] for name, each in predictions.items()}
+        wrong = {name: np.append(wrong[name], each != labels) for name, each in answers.items()}
         yield wrong
 
 
@@ -56,9 +51,6 @@ def standings(wrong: dict[str, np.ndarray]) -> Table:
         for name, each in sorted(wrong.items(), key=lambda item: int(item[1].sum()))
     ]
     trials = len(next(iter(wrong.values())))
-    columns = [
-        Heading("learner"),
-        Heading("mistakes", format=",d"),
-        Heading("error", f"error, last {min(LATE, trials):,d}", ".3f"),
-    ]
+    late = Heading("error", f"error, last {min(LATE, trials):,d}", ".3f")
+    columns = [Heading("learner"), Heading("mistakes", format=",d"), late]
     return table(rows, columns, title=f"Majority problem, {trials:,d} trials")

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import hadamard
 
 from linmax.engine.notation import as_rule
 from linmax.techniques.technique import LearnerLike
@@ -393,9 +394,7 @@ def sparse_target(n: int, relevant: int = 0) -> Vector:
     n = _power_of_two("n", n)
     if not 0 <= whole("relevant", relevant, 0) < n:
         raise ValueError(f"relevant must be one of 0..{n - 1}, got {relevant!r}")
-    rows = np.ones((1, 1))
-    while len(rows) < n:
-        rows = np.block([[rows, rows], [rows, -rows]])
+    rows = hadamard(n).astype(float)
     return rows * rows[:, [relevant]]
 
 

@@ -395,37 +395,32 @@ def _hard(bound: Bound, sample: Rows, seen: Rows) -> tuple[list[Vector], bool | 
 
 def _best(bound: LearnerBound, measured: list[tuple[Vector, Vector]]) -> tuple[Vector, float, float, float]:
     """Return the candidate, margin, noise and value with the least bound, at the best margin of each candidate."""
-    found = [(*_Line(bound, u, lowest).least(), u) for u, lowest in measured]
+    found = [(*_best_margin(bound, bound.of_rule.measure(u), lowest), u) for u, lowest in measured]
     value, margin, noise, u = min(found, key=lambda item: item[0])
     return u, margin, noise, value
 
 
-class _Line:
-    """Bound of one comparator as a function of the margin, which has one valley."""
+def _best_margin(bound: LearnerBound, measure: float, lowest: Vector) -> tuple[float, float, float]:
+    """Return the least bound of a comparator, its margin and noise: golden section around the best of a grid."""
 
-    def __init__(self, bound: LearnerBound, u: Vector, lowest: Vector) -> None:
-        self.of_learner, self.lowest = bound, lowest
-        self.measure, self.reach = bound.of_rule.measure(u), bound.of_rule.reach
+    def noise(margin: float) -> float:
+        below = int(np.searchsorted(lowest, margin))
+        return float((margin - lowest[:below]).sum())
 
-    def noise(self, margin: float) -> float:
-        below = int(np.searchsorted(self.lowest, margin))
-        return float((margin - self.lowest[:below]).sum())
+    def value(margin: float) -> float:
+        return bound.value(measure, margin, noise(margin))
 
-    def bound(self, margin: float) -> float:
-        return self.of_learner.value(self.measure, margin, self.noise(margin))
-
-    def least(self) -> tuple[float, float, float]:
-        """Return bound, margin and noise at the bottom: golden section around the best of a grid."""
-        # far beyond every u.z the bound comes near to one mistake a trial, which is the best for some data
-        grid = np.geomspace(LEAST_MARGIN * self.reach, 1e8 * self.reach, 44)
-        at = int(np.argmin([self.bound(float(margin)) for margin in grid]))
-        low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
-        margins = [self.reach, float(grid[at]), bounds.golden_section(self.bound, low, high, 30)]
-        if self.lowest[0] >= LEAST_MARGIN * self.reach:
-            margins.append(float(self.lowest[0]))  # the largest margin without noise
-        values = [self.bound(margin) for margin in margins]
-        at = int(np.argmax(np.array(values) <= min(values) * (1.0 + 1e-12)))  # the first: of u = 0 all are equal
-        return values[at], margins[at], self.noise(margins[at])
+    # far beyond every u.z the bound comes near to one mistake a trial, which is the best for some data
+    reach = bound.of_rule.reach
+    grid = np.geomspace(LEAST_MARGIN * reach, 1e8 * reach, 44).tolist()
+    at = int(np.argmin([value(margin) for margin in grid]))
+    around = bounds.golden_section(value, grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)], 30)
+    margins = [reach, grid[at], around]
+    if lowest[0] >= LEAST_MARGIN * reach:
+        margins.append(float(lowest[0]))  # the largest margin without noise
+    values = [value(margin) for margin in margins]
+    at = int(np.argmax(np.array(values) <= min(values) * (1.0 + 1e-12)))  # the first: of u = 0 all are equal
+    return values[at], margins[at], noise(margins[at])
 
 
 # -- comparators that minimize a bound --------------------------------------------------------------------------------
