@@ -121,10 +121,8 @@ MEMBERS = (
 )
 FIRST_WEIGHTS = np.array([1.0, 1.0, 0.5, 0.02, 0.01, 0.1, 20.0, 10.0, 0.02])  # those sure of few labels begin small
 ANSWERS = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0])  # how far members have a say in the answer
-SOFT_SAY, SOFT_START = (
-    0.1,
-    0.5,
-)  # of the share of votes, where these are those of raters: after many labels, and at first
+SOFT_SAY = 0.1  # of the share of votes in the answer, where these are those of raters, after many labels
+SOFT_START = 0.5  # the same before the first label
 SOFT_LABELS = 20.0  # labels after which it is half-way
 RATE = 1e-3  # of the fixed share
 LEAST_PROBABILITY = 1e-9  # least probability by which a member is weighed
