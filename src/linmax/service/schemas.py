@@ -457,8 +457,9 @@ class Refusal(Exception):
 
     Examples
     --------
-    >>> msgspec.json.encode(Refusal(404, "no model is called 'spam'").problem)
-    b'{"title":"Not Found","status":404,"detail":"no model is called \'spam\'"}'
+    >>> problem = Refusal(404, "no model is called 'spam'").problem
+    >>> problem.status, problem.title
+    (404, 'Not Found')
     """
 
     def __init__(
