@@ -1506,7 +1506,7 @@ class Learner:
             explore=explore,
             voters=voters,
         )
-        ask_by(self, inquiry.choice)
+        self._choose(inquiry.choice)
         return inquiry.next()
 
     def _inquiry(
@@ -1549,7 +1549,13 @@ class Learner:
 
     def _ask_by(self, tolerance: float, costs: Costs = None) -> None:
         """Ask by this tolerance and these costs from now on, as `ask` does."""
-        ask_by(self, read_choice(self, tolerance, costs))
+        self._choose(read_choice(self, tolerance, costs))
+
+    def _choose(self, choice: Choice | None) -> None:
+        """Ask by this from now on: by a tolerance and costs, or exactly."""
+        if self._asked().choose(choice):
+            self._settle()
+            self._renamed()
 
     def panel(self, costs: Costs = None) -> VoterPanels:
         """Return how few voters are enough: for m = 1, 2, ... which ones, their cost, and their accuracy alone.
@@ -1570,7 +1576,8 @@ class Learner:
 
     def _panels_to_compare(self, costs: Costs = None) -> Callable[[], VoterPanels]:
         """Return a function that compares panels by what was learned up to now."""
-        return panels(self, costs)
+        refuse_others(self, "panel()", "make a Learner for the votes")
+        return self._asked().compared(LearnerVoters(self), read_costs(costs, self.voters))
 
     # -- trials kept to ask fewer voters ------------------------------------------------------------------------------
 
@@ -1737,25 +1744,12 @@ class LearnerVoters:
         return dict(zip(self.voters, self.worth().tolist(), strict=False))
 
 
-def ask_by(learner: Learner, choice: Choice | None) -> None:
-    """Let the learner ask by this from now on: by a tolerance and costs, or exactly."""
-    if learner._asked().choose(choice):
-        learner._settle()
-        learner._renamed()
-
-
 def read_choice(learner: Learner, tolerance: float, costs: Costs, attributes: bool = False) -> Choice | None:
     """Return what to ask by, checked; None to ask exactly."""
     if read_share("tolerance", tolerance) == 0.0:
         return None
     refuse_others(learner, f"tolerance={tolerance:g}", "ask with tolerance=0", attributes)
     return Choice.read(tolerance, costs, learner.voters)
-
-
-def panels(learner: Learner, costs: Costs) -> Callable[[], VoterPanels]:
-    """See `Learner.panel`."""
-    refuse_others(learner, "panel()", "make a Learner for the votes")
-    return learner._asked().compared(LearnerVoters(learner), read_costs(costs, learner.voters))
 
 
 def refuse_others(learner: Learner, what: str, remedy: str, attributes: bool = False) -> None:
