@@ -175,10 +175,10 @@ class LearnerNode(Node):
             return experts
         voters, raters = self.present
         own = voters.size + raters.size
-        given, new = np.zeros(max(own, experts.size)), np.zeros(layout.voters + layout.raters)
-        given[: experts.size] = experts
-        new[voters], new[layout.voters + raters] = given[: voters.size], given[voters.size : own]
-        return np.append(new, given[own:])
+        padded, new = np.zeros(max(own, experts.size)), np.zeros(layout.voters + layout.raters)
+        padded[: experts.size] = experts
+        new[voters], new[layout.voters + raters] = padded[: voters.size], padded[voters.size : own]
+        return np.append(new, padded[own:])
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

@@ -73,9 +73,9 @@ def losses_of(model: Model, instances: Instances, labels: Sequence[Label] | np.n
         weights, guesses = running.mixture[working].copy(), running.guesses[working].copy()
         model.engine.run(cut(played, t, t + 1))
         guess = guesses[:, 0] / guesses.sum(axis=1)
-        given = (1.0 - guess) * running.shares[working, label] + guess / known
-        members.append(-np.log(given))
-        mixture.append(-float(np.log(weights @ given)))
+        probabilities = (1.0 - guess) * running.shares[working, label] + guess / known
+        members.append(-np.log(probabilities))
+        mixture.append(-float(np.log(weights @ probabilities)))
     return Losses(np.array(mixture), np.array(members).reshape(-1, len(first)), first)
 
 
