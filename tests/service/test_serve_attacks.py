@@ -19,7 +19,7 @@ from linmax.service import keys as keys_module
 from linmax.service import offline
 from linmax.service.backup import back_up
 from linmax.service.keys import Gate, KeyFile
-from linmax.service.log import damage_said
+from linmax.service.log import explain_damage
 from linmax.service.server import Connection
 
 M = "/v1/models/m"
@@ -256,7 +256,7 @@ class TestOperators:
     def test_a_disk_that_cannot_be_written_to(self, tmp_path):
         with (
             pytest.raises(OSError, match="cannot be used: disk I/O error; its disk must let this user write"),
-            damage_said(apsw.Connection(":memory:"), tmp_path / "log.sqlite"),
+            explain_damage(apsw.Connection(":memory:"), tmp_path / "log.sqlite"),
         ):
             raise apsw.IOError("disk I/O error")
 

@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 
 from linmax.service.folder import give_to_owner, log_in
-from linmax.service.log import BACKUP_NOTE, Mark, damage_said, last_seq
+from linmax.service.log import BACKUP_NOTE, Mark, explain_damage, last_seq
 from linmax.service.pages import CheckedVFS, connect
 from linmax.service.snapshots import SNAPSHOT_NAME
 
@@ -62,7 +62,7 @@ def _copy_log(data: Path, partial: Path) -> None:
     vfs = CheckedVFS()  # which the copy gets too
     source = connect(data / "log.sqlite", vfs)
     source.set_busy_timeout(int(1000 * WAIT_SECONDS))
-    with damage_said(source, data / "log.sqlite"):
+    with explain_damage(source, data / "log.sqlite"):
         source.execute("VACUUM INTO ?", (str(partial / "log.sqlite"),))
     source.close()
 

@@ -218,7 +218,7 @@ def _translated(error: apsw.Error) -> Exception:
 
 
 @contextlib.contextmanager
-def damage_said(database: apsw.Connection, path: Path) -> Iterator[None]:
+def explain_damage(database: apsw.Connection, path: Path) -> Iterator[None]:
     """Close a file that cannot be used, and raise the reason in words."""
     try:
         yield
@@ -312,7 +312,7 @@ class EventLog:
     ) -> None:
         self.path, self._is_plain_file = Path(path), vfs is None
         self._lock = _connect(self.path.with_name("lock"), None, wait)
-        with damage_said(self._lock, self.path):
+        with explain_damage(self._lock, self.path):
             self._lock.execute("BEGIN EXCLUSIVE")
         try:
             self._open(vfs, synchronous, wait)
@@ -326,7 +326,7 @@ class EventLog:
         found = wal.read_bytes() if wal.exists() else b""  # before SQLite writes over what it cannot use
         self._base, self._pages = vfs or "", 0
         self._connect(wait)
-        with damage_said(self.database, self.path):
+        with explain_damage(self.database, self.path):
             self._prepare(synchronous)
             if (rebuilt := self._check_pages()) is not None:
                 self._connect(wait)

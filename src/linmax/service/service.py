@@ -172,9 +172,9 @@ class Service:
         for row in list(self.log.models.values()):
             try:
                 model = ServedModel(row)
-                self._say(f"compiling for model {row.name}")
+                self._announce(f"compiling for model {row.name}")
                 self._compile(model.options)
-                self._say(f"replaying model {row.name}")
+                self._announce(f"replaying model {row.name}")
                 self.snapshots.restore(model, self.log)
                 self.replayed += replay(model, self.log, self._noting(row.number), stopping=self.stopping.is_set)
                 model.names, model.nbytes = KnownNames(model.learner), model.measure()
@@ -201,7 +201,7 @@ class Service:
                 return
         self.log.note_environment(environment())
 
-    def _say(self, activity: str) -> None:
+    def _announce(self, activity: str) -> None:
         if self.stopping.is_set():
             raise Interrupted
         self.activity = activity
