@@ -355,7 +355,7 @@ def combine_scores(
     shares = _weights(array, weights)
     if boolean("reciprocal", reciprocal):
         if not (shares > 0.0).all():
-            raise ValueError("reciprocal weights need weights > 0, but a rater has 0; leave it out")
+            raise ValueError("reciprocal weights need weights > 0, but a rater has 0; remove it")
         shares = 1.0 / shares
     rated = _minmax(array) if one_of("by", by, ("score", "rank")) == "score" else -ranks(array)
     return np.einsum("tnk,n->tk", rated, shares / shares.sum())

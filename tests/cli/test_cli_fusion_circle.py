@@ -361,7 +361,7 @@ def test_answers_in_an_object_of_their_own_are_votes(tmp_path, capsys) -> None:
     nested.write_text('{"answers": {"ann": "x"}, "ann": "y", "right": "x"}\n')
     assert main(["fuse", str(nested), "--label", "right"]) == 2
     assert (
-        "'ann' is in the object of 'answers' and outside of it; leave one out, say with --ignore answers"
+        "'ann' is in the object of 'answers' and outside of it; remove one, for instance with --ignore answers"
         in capsys.readouterr().err
     )
 

@@ -99,7 +99,10 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("kind", SLOW)
+@pytest.mark.parametrize(
+    "kind",
+    ["vw", "text", "csv", "jsonl", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("svmlight", "tsv"))],
+)
 def test_the_first_line_is_answered_before_the_second_in_every_format(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,7 +144,7 @@ def test_no_answer_where_it_would_be_too_risky(model: Path, capsys: pytest.Captu
     assert shown.out.splitlines() == expected
     assert f"{expected.count('')} of 60 lines not answered" in shown.err
     assert main(["predict", "m", "a.csv", "--sets", "0.9"]) == 2
-    assert "--sets needs a fusion" in capsys.readouterr().err
+    assert "--sets requires" in capsys.readouterr().err
 
 
 def test_parquet(model: Path) -> None:

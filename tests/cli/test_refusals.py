@@ -75,7 +75,7 @@ REFUSED = {
     "fuse missing.csv --label y": "missing.csv",
     "fuse . --label y": "folder",
     "fuse data.xyz --label y": "'.xyz' is not known; known: .csv, .tsv, .parquet",
-    "fuse data.csv": "'id' does not vote for labels such as 'p'; leave it out with --ignore id",
+    "fuse data.csv": "'id' does not vote for labels such as 'p'; remove it with --ignore id",
     "fuse data.csv --label z": "no column 'z'; it has id, v, y",
     "fuse data.csv --label y --ignore id,w": "no column 'w'",
     "fuse data.csv --label y --ignore id,v": "no column besides 'y'",

@@ -60,6 +60,7 @@ print(json.dumps([status, before, len(warm.missing_kernels())]))
 """
 
 
+@pytest.mark.nightly
 def test_a_learner_that_was_warmed_compiles_nothing(in_a_process: Callable[..., Any], tmp_path: Path) -> None:
     status, before, after = in_a_process(LEARNER, NUMBA_CACHE_DIR=str(tmp_path))
     assert status == 0

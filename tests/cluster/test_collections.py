@@ -279,7 +279,7 @@ def test_an_interrupt_leaves_nothing_on_the_workers(client):
 
 def test_empty_input_is_reported(client):
     for where in (None, client):
-        with pytest.raises(ValueError, match="partition 0, partition 1, partition 2: not one of 120 rows has a label"):
+        with pytest.raises(ValueError, match="partition 0, partition 1, partition 2.*120 rows"):
             cluster.fit(LEARNER, split(TABLE.assign(kind=None)), client=where, reading={"label": "kind"})
         with pytest.raises(ValueError, match="shard 0: there is no data"):
             cluster.fit(LEARNER, [TABLE[:0]], client=where, reading={"label": "kind"})

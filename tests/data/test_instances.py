@@ -392,7 +392,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         ValueError,
         "classes must be distinct, got 'a' twice",
     ),
-    (lambda: linmax.instances(votes=[["a"]], classes=[]), ValueError, "classes must not be empty; leave it out"),
+    (lambda: linmax.instances(votes=[["a"]], classes=[]), ValueError, "classes must not be empty; remove it"),
     (
         lambda: linmax.instances(votes=[["a"]], split="some"),
         ValueError,

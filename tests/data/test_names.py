@@ -37,9 +37,9 @@ def test_whole_numbers_with_gaps_as_pandas_writes_them(tmp_path) -> None:
 
 
 def test_votes_and_labels_of_two_kinds_are_refused() -> None:
-    with pytest.raises(ValueError, match="votes are text, such as 'cat', and labels are not, such as 0"):
+    with pytest.raises(ValueError, match="votes.*'cat'.*labels.* 0"):
         linmax.VoteFusion("perceptron").fit([["cat"], ["dog"]], [0, 1])
-    with pytest.raises(ValueError, match="votes are numbers, such as 3, and labels are not, such as 'cat'"):
+    with pytest.raises(ValueError, match="votes.* 3.*labels.*'cat'"):
         linmax.VoteFusion("perceptron").fit([[3], [4]], ["cat", "dog"])
 
 
@@ -58,7 +58,7 @@ def test_probabilities_are_refused_with_the_right_call() -> None:
 
 def test_no_vote_is_asked_about() -> None:
     votes, labels = [[0, -1], [1, 1]], [0, 1]
-    with pytest.raises(ValueError, match="votes: -1 at trial 0, .* is not a label; .*pass None or abstain=-1"):
+    with pytest.raises(ValueError, match="votes: -1 at trial 0.*abstain=-1"):
         linmax.VoteFusion("perceptron").fit(votes, labels)
     fusion = linmax.VoteFusion("perceptron", abstain=-1).fit(votes, labels)
     assert fusion.classes_.tolist() == [0, 1]
@@ -67,7 +67,7 @@ def test_no_vote_is_asked_about() -> None:
 
 def test_an_id_is_no_voter() -> None:
     frame = pd.DataFrame({"question": [f"q{t}" for t in range(40)], "a": ["x", "y"] * 20})
-    with pytest.raises(ValueError, match="column 'question' has another value in every row, such as 'q0'"):
+    with pytest.raises(ValueError, match="'question'.*'q0'"):
         linmax.VoteFusion("perceptron").fit(frame, ["x", "y"] * 20)
     with pytest.raises(ValueError, match="column 0 has another value in every row"):
         linmax.VoteFusion("perceptron").fit(frame.to_numpy(), ["x", "y"] * 20)
@@ -111,12 +111,12 @@ def test_predict_refuses_what_learn_refuses() -> None:
     fusion = linmax.VoteFusion("perceptron").fit(votes, labels)
     with pytest.raises(ValueError, match="0.25 at trial 0, voter 0 is not a label"):
         fusion.predict([[0.25, 0.5, 0.75]])
-    with pytest.raises(ValueError, match="votes: -1 at trial 0, .* is not a label; .*pass None or abstain=-1"):
+    with pytest.raises(ValueError, match="votes: -1 at trial 0.*abstain=-1"):
         fusion.predict_proba([[-1, 0, 1]])
     with pytest.raises(ValueError, match="votes are text, such as 'cat'"):
         fusion.predict([["cat", "cat", "dog"]])
     text = linmax.VoteFusion("perceptron").fit(votes.astype(str), labels.astype(str))
-    with pytest.raises(ValueError, match="votes: '-1' at trial .* is not a label; .*pass None or abstain='-1'"):
+    with pytest.raises(ValueError, match="votes: '-1' at trial .*abstain='-1'"):
         text.predict([["-1", "0", "1"]])
     assert text.predict([["3", "3", "3"]]).tolist() == ["3"]  # a class that may be new
 
@@ -124,7 +124,7 @@ def test_predict_refuses_what_learn_refuses() -> None:
 def test_no_vote_is_asked_about_in_text() -> None:
     votes, labels = plain()
     for y in (labels.astype(str), labels, None):
-        with pytest.raises(ValueError, match="votes: '-1' at trial .* is not a label; .*pass None or abstain='-1'"):
+        with pytest.raises(ValueError, match="votes: '-1' at trial .*abstain='-1'"):
             linmax.VoteFusion("perceptron").fit(np.where(votes == 2, -1, votes).astype(str), y)
 
 
@@ -149,10 +149,10 @@ def test_spaces_around_a_class_are_not_meant() -> None:
 def test_votes_of_which_none_is_a_label() -> None:
     votes, labels = plain()
     said, told = np.array(["Yes", "No", "Perhaps"])[votes], np.array(["yes", "no", "perhaps"])[labels]
-    with pytest.raises(ValueError, match="no vote is ever a label; votes are such as 'No', and labels such as 'no'"):
+    with pytest.raises(ValueError, match="'No'.*'no'"):
         linmax.VoteFusion("perceptron").fit(said, told)
     frame = pd.DataFrame(said, columns=["a", "b", "c"]).assign(subject=["law", "physics"] * 30)
-    with pytest.warns(UserWarning, match="column 'subject' never names a label, but 'law', say; leave it out"):
+    with pytest.warns(UserWarning, match="column 'subject'.*'law'.*remove"):
         linmax.VoteFusion("perceptron").fit(frame, np.array(["Yes", "No", "Perhaps"])[labels])
 
 
@@ -167,13 +167,13 @@ def test_held_out_labels_are_matched_too() -> None:
 
 def test_unusable_class_is_named() -> None:
     fusion = linmax.VoteFusion("perceptron").fit({"ann": ["x", "y"], "bob": ["x", "x"]}, ["x", "y"])
-    with pytest.raises(TypeError, match="votes: {'x'} at trial 0, voter 'bob' is not hashable; use one class"):
+    with pytest.raises(TypeError, match="votes: {'x'} at trial 0, voter 'bob'"):
         fusion.partial_fit({"ann": ["x"], "bob": [{"x"}]}, ["x"])
-    with pytest.raises(TypeError, match=r"this takes one trial; 'ann' has \['x', 'y'\] instead of one vote"):
+    with pytest.raises(TypeError, match=r"'ann'.*\['x', 'y'\]"):
         fusion.wants_label({"ann": ["x", "y"]})
     with pytest.raises(ValueError, match="voter 'bob' voted for 'z'"):
         linmax.VoteFusion("perceptron", classes=["x", "y"]).fit({"ann": ["x"], "bob": ["z"]}, ["x"])
-    with pytest.raises(ValueError, match="scores must be at most 1e.100 in magnitude, got 1e.308 at trial 1, rater 0"):
+    with pytest.raises(ValueError, match="scores.*1e.100.*1e.308 at trial 1, rater 0"):
         linmax.VoteFusion("perceptron").fit([[[0.1, 0.2]], [[1e308, 0.0]]], [0, 1])
 
 
@@ -188,7 +188,7 @@ def test_run_refuses_votes_and_labels_of_two_kinds() -> None:
 def test_near_miss_votes_are_reported():
     labels = ["A", "B", "C", "D"] * 10
     votes = {"ann": labels, "bob": [f"{label}." if t % 3 else label.lower() for t, label in enumerate(labels)]}
-    with pytest.warns(UserWarning, match=r"'A.' is never a label, but 'A' is, .* punctuation only, as are 7 others"):
+    with pytest.warns(UserWarning, match=r"'A.'.*'A'.* 7 others"):
         linmax.VoteFusion("perceptron").fit(votes, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

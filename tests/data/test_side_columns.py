@@ -266,7 +266,7 @@ TABLE = {"v": ["a", "b"], "w": ["a", None], "subject": ["x", "y"]}
         (True, TABLE, TypeError, "by must be a column's name or place, or a list of these, got True"),
         ([1.5], TABLE, TypeError, "got 1.5"),
         ("subject", {**TABLE, "subject": [["x"], ["y"]]}, (TypeError, ValueError), "one shape|not hashable"),
-        (0, np.zeros((2, 2, 2)), ValueError, "makes copies of voters, and these are scores"),
+        (0, np.zeros((2, 2, 2)), ValueError, "by=.*got scores"),
     ],
 )
 def test_bad_columns_are_refused(by: Any, votes: Any, error: Any, said: str) -> None:
@@ -287,7 +287,7 @@ def test_too_many_values_are_refused_before_anything_is_learned() -> None:
     votes = {f"v{i}": ["a", "b"] * 500 for i in range(10)}
     fusion = VoteFusion("perceptron", by="id").fit({**votes, "id": [0, 1] * 500}, ["a", "b"] * 500)
     before = fusion.report().to_dict()
-    with pytest.raises(ValueError, match="'id' has 1,000 values; with 10 voters that makes 10,010 columns"):
+    with pytest.raises(ValueError, match="'id'.*1,000 values.*10,010 columns"):
         fusion.partial_fit({**votes, "id": list(range(1000))}, ["a", "b"] * 500)
     assert fusion.report().to_dict() == before
 

@@ -100,7 +100,7 @@ BAD_TOGETHER = [
     ("AVR-perceptron", "work on a rule; write VAR-perceptron$"),
     ("A(fade=True)S-perceptron", "work on a rule; write SA\\(fade=True\\)-perceptron$"),
     ("RB-winnow(1.1)", "work on a rule; write BR-winnow\\(1.1\\)$"),
-    ("A-auto", "work on a rule; auto is none: leave them out$"),
+    ("A-auto", "auto.*remove them$"),
     ("A-combine", "work on a rule; apply them to the members of combine instead"),
     ("VAR-combine", "work on a rule; apply them to the members of R-combine instead"),
     ("R-combine(perceptron)", "work on a rule; apply them to the members of combine\\(perceptron\\) instead"),

@@ -326,7 +326,7 @@ def test_labels_are_found_by_name(name, tmp_path, capsys):
 def test_a_second_column_of_labels_is_no_voter(tmp_path, capsys):
     (tmp_path / "votes.csv").write_text("ann,bob,truth,gold\n" + "x,y,x,x\ny,y,y,y\n" * 4, encoding="utf-8")
     assert main(["fuse", str(tmp_path / "votes.csv")]) == 2
-    assert "leave it out with --ignore gold, pass --label gold, or rename it" in capsys.readouterr().err
+    assert "remove it with --ignore gold, pass --label gold, or rename it" in capsys.readouterr().err
     options = ["--label", "gold", "--ignore", "truth", "--learner", "AR-winnow(1.1)"]
     assert main(["fuse", str(tmp_path / "votes.csv"), *options]) == 0
 

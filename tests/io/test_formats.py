@@ -188,7 +188,7 @@ def test_types_are_kept(tmp_path):
     [
         ("t.jsonl", b'{"a": 1}\n[1]\n', "t.jsonl, line 2: not a JSON object"),
         ("t.jsonl", b'{"a": 1}\n\n{"a"\n', "t.jsonl, line 3: not JSON"),
-        ("t.jsonl", b'{"a": [1, 2]}\n', r"line 1: 'a' is \[1, 2\], neither text.*leave it out with --ignore a"),
+        ("t.jsonl", b'{"a": [1, 2]}\n', r"line 1: 'a' is \[1, 2\], neither text.*remove it with --ignore a"),
         ("t.csv", b'a,b\n1,"2\n3,4\n', "t.csv, line 2: a quote is not closed"),
         ("t.csv", b'a,b\n1,"2"3\n', "t.csv, line 2: a quote is not closed"),
         ("t.csv", b"a,b\n1,2,3\n", "t.csv, line 2: 3 fields where the header has 2"),

@@ -74,7 +74,7 @@ def test_pool_learns_interactions(rows: int, tmp_path: Path) -> None:
     loaded = StreamModel.load(tmp_path / "model")
     right = [loaded.predict(batch) == batch.labels for batch in stream(lines, model=loaded, grow=False)]
     assert np.concatenate(right).all()
-    with pytest.raises(ValueError, match="pairs is .*'all'.*, but the model was learned with .*'p:q'.*; leave it out"):
+    with pytest.raises(ValueError, match="pairs.*'all'.*'p:q'.*remove"):
         stream(lines, model=loaded, pairs=["all"])
 
 
@@ -94,7 +94,7 @@ def test_arrays_keep_their_pairs(tmp_path: Path) -> None:
 def test_hashed_names() -> None:
     batches = list(stream(VW, pairs=["all"], hash_bits=10))
     assert [len(batch.values) for batch in batches] == [6 + 6 + 6]
-    with pytest.raises(ValueError, match="t:b need the names of attributes, which hash_bits does away with"):
+    with pytest.raises(ValueError, match="t:b.*hash_bits"):
         stream(VW, pairs=["t:b"], hash_bits=10)
 
 
@@ -111,7 +111,7 @@ def test_a_text_is_no_list() -> None:
 
 def test_too_many_pairs_of_a_row() -> None:
     lines = ["a | " + " ".join(map(str, range(5000)))]
-    with pytest.raises(ValueError, match="line 1 has 12,497,500 pairs of attributes; name those that matter"):
+    with pytest.raises(ValueError, match="line 1.*12,497,500 pairs"):
         list(stream(lines, pairs=["all"]))
 
 
@@ -192,7 +192,7 @@ def test_pairs_that_cannot_be_made() -> None:
         linmax.features.pairs_of({"a": 1e200, "b": 1e200}, ["a:b"])
     with pytest.raises(TypeError, match="a list such as"):
         linmax.features.pairs([[1.0]], "all")
-    with pytest.raises(ValueError, match="names must have one name for each of the 1 columns of x, got 2"):
+    with pytest.raises(ValueError, match="names.*1 columns.*got 2"):
         linmax.features.pairs([[1.0]], ["all"], ["a", "b"])
     with pytest.raises(ValueError, match="linmax.stream"):
         linmax.features.pairs(sparse.csr_array((1, 5000)))

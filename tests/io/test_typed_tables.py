@@ -94,7 +94,7 @@ def test_words_among_numbers_and_missing_values() -> None:
 
 
 def test_nothing_to_learn_from() -> None:
-    with pytest.raises(ValueError, match="no column to learn from: 'y' is the label; 'day' is dates or times"):
+    with pytest.raises(ValueError, match="'y' is the label.*'day'"):
         list(linmax.stream(pa.table({"day": [DAY], "y": ["p"]})))
 
 

@@ -164,9 +164,9 @@ def test_namespaces_come_in_another_order() -> None:
 def test_data_of_another_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, _ = taught([HEADER, *ROWS])
     (batch,) = stream(["yes |f x"], model=model, grow=False, format="vw")  # columns go before: size=, letter=
-    with pytest.raises(ValueError, match="columns of numbers are none, but those learned from were size; give data of"):
+    with pytest.raises(ValueError, match="columns of numbers.*none.*size"):
         model.predict(batch)
-    with pytest.raises(ValueError, match="has no column 'size', which the model learned from; it has width, letter"):
+    with pytest.raises(ValueError, match="'size'.*width, letter"):
         list(stream(["width,letter", "1,a"], model=model, grow=False))
     words, _ = taught(["yes |f good", "no |f bad"] * 20)
     words.save(tmp_path / "model")

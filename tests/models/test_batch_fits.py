@@ -137,7 +137,7 @@ def test_what_cannot_be(options, message, noisy):
 
 
 def test_early_stopping_needs_samples():
-    with pytest.raises(ValueError, match="early_stopping=True needs 12 samples or more, got 4; try 'auto'"):
+    with pytest.raises(ValueError, match="early_stopping=True.*12.*got 4.*'auto'"):
         LinearMaxClassifier(FAST, early_stopping=True).fit(np.eye(4), [0, 1, 0, 1])
     assert LinearMaxClassifier(FAST).fit(np.eye(4), [0, 1, 0, 1]).score(np.eye(4), [0, 1, 0, 1]) == 1.0
 

@@ -159,7 +159,7 @@ def test_a_rule_of_ones_own_is_known_again(face, own, tmp_path):
     with pytest.raises(ValueError, match="'hinge', a rule of your own that is not defined here"):
         type(model).load(tmp_path / "model")
     own(lazy)
-    with pytest.raises(ValueError, match="the rule 'hinge' does not learn as it did when the model was saved"):
+    with pytest.raises(ValueError, match="'hinge'.*saved"):
         type(model).load(tmp_path / "model")
     with pytest.raises(ValueError, match=r"hinge\(margin=0.5\) cannot be saved: its name stands for another one"):
         model.save(tmp_path / "model")

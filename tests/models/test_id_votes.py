@@ -62,7 +62,7 @@ def test_id_column_is_reported_once(face: Callable[..., Any]) -> None:
     told = told_of(face, rows)
     assert len(told) == 1
     assert f"votes: 'row' named a class never met before in {ROWS_OF_IDS} trials on end" in told[0]
-    assert told[0].endswith("leave it out")
+    assert told[0].endswith("remove it")
     assert not told_of(face, rows[: ROWS_OF_IDS - 1])
 
 

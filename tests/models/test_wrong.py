@@ -262,7 +262,7 @@ def test_error_names_wrong() -> None:
     among = linmax.Learner("perceptron")
     with pytest.raises(ValueError, match=r"wrong: 'z' is not among the candidates \['x', 'y'\]"):
         among.learn(candidates=["x", "y"], votes={"ann": "x"}, wrong="z")
-    with pytest.raises(ValueError, match="candidates: None names nobody; leave it out"):
+    with pytest.raises(ValueError, match="candidates.*got None"):
         among.predict(candidates=["x", None], votes={"ann": "x"})
     assert among.trials == 0
 

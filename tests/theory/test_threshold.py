@@ -262,7 +262,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: LinearThreshold("perceptron", constant="yes"), TypeError, "constant must be True or False, got 'yes'"),
     (lambda: LinearThreshold(5), TypeError, "learner must be a rule.* got 5"),
     (lambda: LinearThreshold("A-perceptron"), TypeError, "a plain rule is needed here, got A-perceptron"),
-    (lambda: LinearThreshold("winnow(2, threshold=3)", zero_label=0), ValueError, "zero_label=0: .*leave it out"),
+    (lambda: LinearThreshold("winnow(2, threshold=3)", zero_label=0), ValueError, "zero_label=0: .*remove it"),
     (
         lambda: LinearThreshold("perceptron", zero_label="c").run([[1], [2]], ["a", "b"]),
         ValueError,

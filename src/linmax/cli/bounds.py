@@ -188,7 +188,7 @@ def _from_rows(source: Source, kind: str, arguments: argparse.Namespace) -> tupl
     from linmax.io.reader import StreamReader
 
     if arguments.ignore:
-        raise ValueError(f"--ignore leaves out columns of a table, and {source.name} is {kind}; leave out --ignore")
+        raise ValueError(f"--ignore leaves out columns of a table, and {source.name} is {kind}; remove --ignore")
     reader = StreamReader([source], kind, ReadOptions(label=arguments.label, strict=True))
     rows = joined(_counted_once(source.name, reader))
     if rows is None:

@@ -153,7 +153,7 @@ def _check(arguments: argparse.Namespace) -> None:
         for name in ("checkpoint", "predictions"):
             if getattr(arguments, name):
                 raise ValueError(
-                    f"--{name} needs the rows in their order and cannot go with --shuffle; leave one of them out"
+                    f"--{name} needs the rows in their order and cannot go with --shuffle; remove one of them"
                 )
     refused_share(arguments)
     inputs = [*([] if arguments.cluster else arguments.data), *([arguments.test] if arguments.test else [])]

@@ -125,7 +125,9 @@ class StreamFile(ModelFile):
         if self.kind == "stream checkpoint":
             raise ValueError(f"{self.path} holds a {self.kind!r}, not a 'stream model'; pass the file of learn --model")
         if wanted.coverage is not None:
-            raise ValueError(f"--sets needs a fusion, saved by linmax fuse; {self.path} is none: leave it out")
+            raise ValueError(
+                f"--sets requires a fusion, saved by linmax fuse, but {self.path} is a stream model; remove --sets"
+            )
         self.model = StreamModel.load(self.path)
 
     def read(self, arguments: argparse.Namespace, paths: Sequence[str]) -> Iterator[RowPart]:
@@ -216,7 +218,9 @@ class CandidatesFile(ModelFile):
             )
         for option in ("format", "id"):
             if getattr(arguments, option) is not None:
-                raise ValueError(f"--{option} does not go with a model that chooses among candidates; leave it out")
+                raise ValueError(
+                    f"--{option} requires a model of classes, but this one chooses among candidates; remove --{option}"
+                )
         self.model = Learner.load(self.path)
         if self.model.trials and not self.model._takes_candidates:
             raise ValueError(

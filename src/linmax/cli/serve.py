@@ -200,7 +200,7 @@ def _keys(arguments: argparse.Namespace) -> None:
         if scope not in SCOPES:
             raise ValueError(f"--scopes must be of {', '.join(SCOPES)}, got {scope!r}")
     if arguments.rate is not None and not 0 < arguments.rate < float("inf"):
-        raise ValueError(f"--rate must be a number > 0, got {arguments.rate:g}; try 100, or leave it out for no limit")
+        raise ValueError(f"--rate must be a number > 0, got {arguments.rate:g}; try 100, or remove it for no limit")
     if not (arguments.name.isprintable() and 0 < len(arguments.name) <= 100):
         raise ValueError(f"NAME must be 1 to 100 printable characters, got {arguments.name!r}")
     private_folder(arguments.data)

@@ -229,9 +229,9 @@ def _find_classes(
         keys = [objects[name] if name in objects and objects[name] not in good else name for name in strangers]
         left = ",".join(dict.fromkeys([*cells_listed(arguments.ignore), *keys]))
         raise ValueError(
-            f"{table.name}: {some(list(map(repr, strangers)))} {do} not vote for labels such as {classes[0]!r}; leave "
-            f"{them} out with --ignore {left}, give a subject to --by, or pass --answers open if each row has its own "
-            "answers"
+            f"{table.name}: {some(list(map(repr, strangers)))} {do} not vote for labels such as {classes[0]!r}; "
+            f"remove {them} with --ignore {left}, give a subject to --by, or pass --answers open if each row has "
+            "its own answers"
         )
     if not arguments.classes:
         strange = table.leave_out(known)

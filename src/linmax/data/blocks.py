@@ -59,7 +59,7 @@ def copies_for(
     if len(column) != len(codes):
         raise ValueError(f"by must have one value per trial: got {len(column)} for {len(codes)} trials")
     if not codes.shape[1]:
-        raise ValueError("by makes copies of voters, and there are none; pass votes")
+        raise ValueError("by= requires votes, got none; pass votes=")
     column = [None if missing(value) else value for value in column]
     values = tuple(dict.fromkeys([*(known or ()), *(value for value in column if value is not None)]))
     place = {value: i for i, value in enumerate(values)}

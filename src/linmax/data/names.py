@@ -223,7 +223,7 @@ def distinct_classes(classes: Sequence[Label]) -> tuple[Label, ...]:
         repeated = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"classes must be distinct, got {repeated!r} twice")
     if not names:
-        raise ValueError("classes must not be empty; leave it out to take them from votes and labels")
+        raise ValueError("classes must not be empty; remove it to take them from votes and labels")
     return names
 
 
@@ -469,7 +469,7 @@ def refuse_ids(
         if len(votes) == size and outside and (len(outside) == size or (2 * len(outside) > size >= 2 * others)):
             raise ValueError(
                 f"votes: column {shown[i]} has another value in every row, such as {outside[0]!r}, which is never a "
-                "label; it is no voter: leave it out"
+                "label; it is no voter; remove it"
             )
 
 
@@ -503,8 +503,8 @@ def warn_of_strangers(columns: Sequence[Collection[Label]], shown: Sequence[str]
         verb = "do" if len(others_shown) > 1 else "does"
         also = f" (nor {verb} {', '.join(others_shown)})" if others_shown else ""
         warn(
-            f"votes: column {first} never names a label, but {min(columns[strangers[0]], key=str)!r}, say{also}; leave "
-            "it out if it is no voter, or pass it as by= if it is a subject"
+            f"votes: column {first} never names a label; it has {min(columns[strangers[0]], key=str)!r}{also}; "
+            "remove it if it is no voter, or pass it as by= if it is a subject"
         )
 
 
@@ -541,7 +541,7 @@ class IdWatch:
                 self._warned.add(voter)
                 warn(
                     f"votes: {voter!r} named a class never met before in {run} trials on end, such as {vote!r}, and "
-                    "never the label; it looks like an id, and is no voter: leave it out"
+                    "never the label; it looks like an id; remove it"
                 )
 
     def see_rows(

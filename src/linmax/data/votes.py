@@ -342,7 +342,7 @@ def _read(table: np.ndarray, names: tuple[str, ...] | None, by: Sequence[str | i
         raise ValueError(f"votes must have at least one trial and one voter, got shape {table.shape}")
     if table.ndim == 3:
         if by:
-            raise ValueError("by makes copies of voters, and these are scores; leave it out")
+            raise ValueError("by= requires votes, got scores; remove by=")
         return _scores(checked_scores(table, 3), names)
     columns = [_place(column, names, table.shape[1]) for column in by]
     sides = tuple(table[:, i].tolist() for i in columns)

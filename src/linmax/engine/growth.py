@@ -30,7 +30,7 @@ def refuse_attributes(engine: Engine, new: int) -> None:
     deaf = [node.passes_attributes_over for node in nodes if node.passes_attributes_over]
     if new > 0 and deaf and not (engine.runs or any(node.learns_attributes for node in nodes)):
         raise ValueError(
-            f"{deaf[0]} learns from votes and scores, and these instances have attributes; leave them out, or use "
+            f"{deaf[0]} learns from votes and scores, and these instances have attributes; remove them, or use "
             "'auto', which learns from all of them"
         )
 

@@ -77,4 +77,4 @@ def _remedy(applied: list[MemberTechnique], described: Any) -> str:
         return f"write {described}"
     if isinstance(described, Technique):
         return f"apply them to the members of {described} instead"
-    return f"{described} is none: leave them out"
+    return f"{described} is not one; remove them"

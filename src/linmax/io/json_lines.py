@@ -218,7 +218,7 @@ class JsonLines(RowFormat):
         where = repr(key) if name is None else f"{name!r} of {key!r}"
         reason = f"{where} is neither text, a number, true, false nor null"
         message = f"{where} is {json.dumps(value)[:40]}, neither text, a number, true, false nor null"
-        self.refuse(file, line, reason, f"{message}; leave it out with --ignore {key}")
+        self.refuse(file, line, reason, f"{message}; remove it with --ignore {key}")
 
     def _called(self, file: str, found: Mapping[_Place, list[object]]) -> Columns:
         """The columns by name; two that would be called alike are refused."""
@@ -233,7 +233,7 @@ class JsonLines(RowFormat):
                 inner, outer = sorted([key, named[called]], key=lambda one: one == called)
                 where = "outside of it" if outer == called else f"in that of {outer!r}"
                 raise ValueError(
-                    f"{file}: {called!r} is in the object of {inner!r} and {where}; leave one out, say with "
+                    f"{file}: {called!r} is in the object of {inner!r} and {where}; remove one, for instance with "
                     f"--ignore {inner}, or rename one"
                 )
             columns[called], named[called] = column, key

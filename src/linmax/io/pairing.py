@@ -146,8 +146,8 @@ class Pairing:
     def __init__(self, pairs: tuple[str, ...], vocabulary: Vocabulary, grows: bool) -> None:
         if vocabulary.bits and pairs != (ALL,):
             raise ValueError(
-                f"pairs: {', '.join(pairs)} need the names of attributes, which hash_bits does away with; leave that "
-                "out, or pair all"
+                f"pairs: {', '.join(pairs)} require the names of attributes, which hash_bits= does not store; remove "
+                "hash_bits=, or pass pairs=['all']"
             )
         self.vocabulary, self.grows = vocabulary, grows
         names = list(dict.fromkeys(group for asked in pairs for group in asked.split(":"))) if pairs != (ALL,) else []

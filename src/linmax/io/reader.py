@@ -84,7 +84,7 @@ class StreamReader:
         try:
             made = make_format(self.kind, self.options)
             if made.of_bytes and self.options.position.offset > 0 and self.options.settled is None:
-                raise ValueError("a position needs what was settled before it; give settled=batch.settled as well")
+                raise ValueError("position= requires settled=; pass settled=batch.settled as well")
             made.refuse_options(source.name)
         except BaseException:
             source.close()

@@ -229,7 +229,7 @@ class StreamFormat:
         for option in self.options.given():
             if option not in self.takes | self.options.learned | EVERYWHERE:
                 shown = "no-header" if option == "header" else option
-                raise ValueError(f"{shown} does not apply to {name}, which is {self.title}; leave it out")
+                raise ValueError(f"{shown} does not apply to {name}, which is {self.title}; remove it")
             if option in TEXT_OPTIONS - self.options.learned and self.rectangular and not self.options.text:
                 raise ValueError(f"{option} is for texts, and no column of {name} is one; name it by --text")
 

@@ -363,7 +363,7 @@ class FusionState:
             rows = {name: [vote] for name, vote in instance.items()}
             several = next((n for n, v in instance.items() if self.normalizer is None and isinstance(v, SEVERAL)), None)
             if several is not None:
-                raise TypeError(f"this takes one trial; {several!r} has {instance[several]!r} instead of one vote")
+                raise TypeError(f"one trial is required; {several!r} has {instance[several]!r} instead of one vote")
         else:
             wanted = 1 if self.normalizer is None else 2
             rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
@@ -979,7 +979,7 @@ class VoteFusion:
             positive = weights > 0.0
             if not positive.any():
                 if state is None:
-                    raise ValueError("sample_weight: all weights are 0; leave it out, or give some trial more")
+                    raise ValueError("sample_weight must have a weight > 0, got only 0; remove it, or raise some")
                 return state
             ballots, labels, weights, denied = ballots[positive], labels[positive], weights[positive], denied[positive]
         opened, unnamed = self._opened(state, ballots, labels), np.zeros(len(ballots), bool)

@@ -1685,7 +1685,7 @@ def read_candidates(candidates: Candidates) -> list[Label]:
         raise ValueError(f"candidates: {twice!r} is given twice; give each once")
     nobody = next((name for name in names if no_label(name)), UNSET)
     if nobody is not UNSET:
-        raise ValueError(f"candidates: {nobody!r} names nobody; leave it out")
+        raise ValueError(f"candidates must be classes, got {nobody!r}; remove it")
     return names
 
 

@@ -274,7 +274,7 @@ class VoteTable:
             if second is not None:
                 raise ValueError(
                     f"{name}: {chosen!r} holds the labels, and column {second!r} looks like labels too, but would be a "
-                    f"voter; leave it out with --ignore {second}, pass --label {second}, or rename it if it votes"
+                    f"voter; remove it with --ignore {second}, pass --label {second}, or rename it if it votes"
                 )
             if label is None and chosen is not None:
                 table.remarks.append(f"The label is {chosen!r} (by its name); --label COLUMN names another.")

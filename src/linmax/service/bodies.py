@@ -59,7 +59,7 @@ def truth_of(body: LearnBody | LabelBody, limits: InstanceLimits) -> tuple[Label
     if body.label is not UNSET and body.wrong is not UNSET:
         raise Refusal(422, "send label or wrong, not both: a label says more", field="wrong")
     if body.weight != 1.0 and (limits.candidates or body.wrong is not UNSET or body.label is None):
-        raise Refusal(422, "weight requires a label that is a class of the model; leave it out", field="weight")
+        raise Refusal(422, "weight requires a label that is a class of the model; remove it", field="weight")
     if body.wrong is not UNSET:
         return limits.label(body.wrong, "wrong"), True
     if body.label is UNSET:

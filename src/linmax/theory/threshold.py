@@ -162,7 +162,7 @@ class LinearThreshold:
         self._vocabulary: Mapping[Name, int] | None = None
         if zero_label is not None and not self.learner.lifts:
             raise ValueError(
-                f"zero_label={zero_label!r}: {self.learner} predicts the positive label at its threshold; leave it out"
+                f"zero_label={zero_label!r}: {self.learner} predicts the positive label at its threshold; remove it"
             )
 
     def __repr__(self) -> str:

@@ -226,7 +226,7 @@ def _reading(given: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
         if learned and name in found and found[name] != kept.get(name, getattr(ReadOptions, name)):
             raise ValueError(
                 f"{name} is {found[name]!r}, but the model was learned with "
-                f"{kept.get(name, getattr(ReadOptions, name))!r}; leave it out"
+                f"{kept.get(name, getattr(ReadOptions, name))!r}; remove it"
             )
     learned = {name: value for name, value in kept.items() if name not in ("format", "keys") and name not in found}
     return {"pairs": ()} | learned | found | {"learned": frozenset(learned)}
