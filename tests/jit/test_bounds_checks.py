@@ -103,11 +103,11 @@ Bytes, Floats, Rows = uint8[::1], float32[::1], types.int32[::1]
 
 @kernel(types.void(Vector, Vector, Rows, int64))
 def rows(scores, weights, places, base):
-    row_sums.add_rows(scores, weights, base, 8, places, weights, 0, places.size)
+    row_sums.sum_rows(scores, scores, 0, 1.0, weights, base, 8, places, weights, 0, places.size)
 
 @kernel(types.void(Vector, Vector, int64))
 def dense(scores, weights, base):
-    row_sums.start_dense(scores, weights, base, 8, 1.0, weights[:2])
+    row_sums.sum_dense(scores, weights, base - 8, 1.0, weights, base, 8, weights[:2])
 
 @kernel(float64(Vector, int64))
 def largest(scores, known):

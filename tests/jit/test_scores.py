@@ -21,30 +21,28 @@ LENGTHS = [0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 17, 31, 60, 100]
 
 
 @njit
-def add_rows(scores: Any, weights: Any, base: int, stride: int, index: Any, values: Any, lo: int, hi: int) -> None:
-    row_sums.add_rows(scores, weights, base, stride, index, values, lo, hi)
+def sum_rows(
+    scores: Any, start: Any, first: int, factor: float, weights: Any, base: int, stride: int, index: Any, values: Any,
+    lo: int, hi: int,
+) -> None:  # fmt: skip
+    row_sums.sum_rows(scores, start, first, factor, weights, base, stride, index, values, lo, hi)
 
 
 @njit
-def add_dense(scores: Any, weights: Any, base: int, stride: int, values: Any) -> None:
-    row_sums.add_dense(scores, weights, base, stride, values)
-
-
-@njit
-def start_rows(
-    scores: Any, weights: Any, base: int, stride: int, constant: float, index: Any, values: Any, lo: int, hi: int
+def sum_dense(
+    scores: Any, start: Any, first: int, factor: float, weights: Any, base: int, stride: int, values: Any
 ) -> None:
-    row_sums.start_rows(scores, weights, base, stride, constant, index, values, lo, hi)
-
-
-@njit
-def start_dense(scores: Any, weights: Any, base: int, stride: int, constant: float, values: Any) -> None:
-    row_sums.start_dense(scores, weights, base, stride, constant, values)
+    row_sums.sum_dense(scores, start, first, factor, weights, base, stride, values)
 
 
 @njit
 def largest_but(scores: Any, known: int, skip: int) -> float:
     return row_sums.largest_but(scores, known, skip)
+
+
+@njit
+def place_of(scores: Any, known: int, skip: int, largest: float, last: int) -> int:
+    return row_sums.place_of(scores, known, skip, largest, last)
 
 
 def case(stride: int, length: int, base: int, whole: bool, seed: int) -> tuple[np.ndarray, ...]:
@@ -62,19 +60,18 @@ def case(stride: int, length: int, base: int, whole: bool, seed: int) -> tuple[n
 def pairs(
     scores: np.ndarray, weights: np.ndarray, base: int, index: np.ndarray, values: np.ndarray, lo: int, hi: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What the vectors and the plain loops make of the same numbers, for the four functions."""
+    """What the vectors and the plain loops make of the same numbers, from the scores on or from another row."""
     stride, found = len(scores), []
-    calls = [
-        (add_rows, row_sums.plain_add_rows, (base, stride, index, values, lo, hi)),
-        (add_dense, row_sums.plain_add_dense, (base, stride, values)),
-        (start_rows, row_sums.plain_start_rows, (base, stride, 3.0, index, values, lo, hi)),
-        (start_dense, row_sums.plain_start_dense, (base, stride, 3.0, values)),
-    ]
-    for fast, plain, arguments in calls if base >= stride else calls[:2]:
-        ours, theirs = scores.copy(), scores.copy()
-        fast(ours, weights, *arguments)
-        plain(theirs, weights, *arguments)
-        found.append((ours, theirs))
+    for fast, plain, values in (
+        (sum_rows, row_sums.plain_sum_rows, (index, values, lo, hi)),
+        (sum_dense, row_sums.plain_sum_dense, (values,)),
+    ):
+        for first, factor in [(0, 1.0), (0, 3.0), (base - stride, 3.0)][: 2 + (base >= stride)]:
+            ours, theirs = scores.copy(), scores.copy()
+            other = factor != 1.0
+            fast(ours, weights if other else ours, first, factor, weights, base, stride, *values)
+            plain(theirs, weights if other else theirs, first, factor, weights, base, stride, *values)
+            found.append((ours, theirs))
     return found
 
 
@@ -103,22 +100,26 @@ def test_only_the_scores_of_the_stride_are_written() -> None:
     for stride in (1, 4, 8, 16, 24, 40):
         scores, weights, index, values = case(stride, 9, stride, whole=True, seed=stride)
         room = np.concatenate([scores, np.full(32, 7.0)])
-        add_rows(room, weights, stride, stride, index, values, 0, 9)
-        start_dense(room, weights, stride, stride, 1.0, values)
+        sum_rows(room, room, 0, 1.0, weights, stride, stride, index, values, 0, 9)
+        sum_dense(room, weights, 0, 1.0, weights, stride, stride, values)
         assert (room[stride:] == 7.0).all()
 
 
 def test_infinite_and_missing_weights_keep_their_meaning() -> None:
     weights = np.array([np.inf, 1.0, np.nan, 2.0])
     scores = np.zeros(2)
-    add_dense(scores, weights, 0, 2, np.array([1.0, 1.0]))
+    sum_dense(scores, scores, 0, 1.0, weights, 0, 2, np.array([1.0, 1.0]))
     assert np.isnan(scores[0])
     assert scores[1] == 3.0
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from([-np.inf, np.nan, -2.0, 0.0, 1.0, 1e300]), max_size=33), st.integers(0, 40))
-def test_largest_but(scores: list[float], skip: int) -> None:
-    padded = np.full(-(-len(scores) // 8) * 8, 1e308)  # beyond the known classes, never to be found
+def test_largest_score_and_its_place(scores: list[float], skip: int) -> None:
+    padded = np.full(-(-max(1, len(scores)) // 8) * 8, 1e308)  # beyond the known classes, never to be found
     padded[: len(scores)] = scores
-    assert largest_but(padded, len(scores), skip) == row_sums.plain_largest_but(padded, len(scores), skip)
+    largest = row_sums.plain_largest_but(padded, len(scores), skip)
+    assert largest_but(padded, len(scores), skip) == largest
+    for last in (0, 1):
+        expected = row_sums.plain_place_of(padded, len(scores), skip, largest, last)
+        assert place_of(padded, len(scores), skip, largest, last) == expected

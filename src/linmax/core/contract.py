@@ -337,6 +337,7 @@ class RunningTrials(Struct):
     known: np.ndarray = Indices
     labels: np.ndarray = Labels
     weights: np.ndarray = Vector
+    weighted: int = int64  # whether some weight is not 1: most are, and looking at each costs a miss of the cache
     shape: np.ndarray = Indices  # that of the state
     coordinates: int = int64  # the length of a vector of weights
     classes: int = int64  # rows of each instance in the panel

@@ -17,7 +17,8 @@ from numba import int64
 
 from linmax.core.contract import EXPERTS, LARGEST, STRIDE, Indices, RunningTrials, call_spread
 from linmax.jit.compiling import kernel
-from linmax.jit.scores import add_dense, add_rows, start_dense, start_rows
+from linmax.jit.panels import lowest_bit
+from linmax.jit.scores import sum_dense, sum_rows
 
 __all__ = ["difference", "log_sum", "longest_row", "score", "top_two"]
 
@@ -69,20 +70,17 @@ def score(trials: RunningTrials, t: int, weights: np.ndarray, scores: np.ndarray
     """zeta(j) of instance t for every class j, into ``scores`` (the stride, rounded up to whole vectors of 8)."""
     stride, base, constant = trials.shape[STRIDE], trials.shape[EXPERTS], trials.constant
     dense, indptr = trials.dense, trials.indptr
-    row = base + stride
-    begun = base == 0 and (dense.shape[1] > 0 or indptr.size > 0)  # attributes alone start at the constant's row
-    if not begun:
+    row, start, factor = base + stride, scores, 1.0
+    if base == 0 and (dense.shape[1] > 0 or indptr.size > 0):
+        start, factor = weights, constant  # attributes alone start at the constant's row
+    else:
         score_experts(trials, t, weights, scores)
-    if dense.shape[1] and begun:
-        start_dense(scores, weights, row, stride, constant, dense[t])
-    elif dense.shape[1]:
-        add_dense(scores, weights, row, stride, dense[t])
+    if dense.shape[1]:
+        sum_dense(scores, start, 0, factor, weights, row, stride, dense[t])
+        row, start, factor = row + dense.shape[1] * stride, scores, 1.0
     if indptr.size:
         rows, values, lo, hi = trials.indices, trials.values, indptr[t], indptr[t + 1]
-        if begun and dense.shape[1] == 0:
-            start_rows(scores, weights, row, stride, constant, rows, values, lo, hi)
-        else:
-            add_rows(scores, weights, row + dense.shape[1] * stride, stride, rows, values, lo, hi)
+        sum_rows(scores, start, 0, factor, weights, row, stride, rows, values, lo, hi)
 
 
 @kernel()
@@ -111,6 +109,15 @@ def put(index: np.ndarray, z: np.ndarray, count: int, row: int, label: int, riva
         z[count] = value if high == label else -value
         count += 1
     return count
+
+
+@kernel()
+def nonzero(values: np.ndarray) -> int:
+    """Bits of those of at most 64 values that are not 0: zeros are hard to predict for branches."""
+    bits = 0
+    for j in range(values.size):
+        bits |= int(values[j] != 0.0) << j
+    return bits
 
 
 @kernel()
@@ -155,15 +162,17 @@ def difference(trials: RunningTrials, t: int, label: int, rival: int, index: np.
         for j in range(rows.size):
             count = put(index, z, count, row + (width + rows[j]) * stride, label, rival, values[j])
         return count
-    sign = 1.0 if low == label else -1.0
-    if width:
-        given, found = dense[t], np.uint64(count)  # unsigned: no check for places from the end
-        for f in range(width):
-            value, at = sign * given[np.uint64(f)], row + f * stride
+    sign, given, found = 1.0 if low == label else -1.0, dense[t], np.uint64(count)  # unsigned: no wraparound check
+    for begin in range(0, width, 64):
+        bits = nonzero(given[begin : begin + 64])
+        while bits != 0:
+            f = np.uint64(begin + lowest_bit(bits))
+            at, value = row + np.int64(f) * stride, sign * given[f]
             index[found], index[found + np.uint64(1)] = at + low, at + high
             z[found], z[found + np.uint64(1)] = value, -value
-            found += np.uint64(2) if value != 0.0 else np.uint64(0)  # no branch: zeros are hard to predict
-        row, count = row + width * stride, int(np.int64(found))
+            found += np.uint64(2)
+            bits &= bits - 1
+    row, count = row + width * stride, int(np.int64(found))
     places, parts = index[count : count + 2 * rows.size], z[count : count + 2 * rows.size]
     for j in range(rows.size):
         first, second = np.uint64(2 * j), np.uint64(2 * j + 1)

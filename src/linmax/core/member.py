@@ -38,7 +38,7 @@ from linmax.core.contract import (
 )
 from linmax.core.linear_max import FAINT, LOWEST, SPECK, TINY, difference, log_sum, score, smaller
 from linmax.jit.compiling import kernel
-from linmax.jit.scores import largest_but, start_rows
+from linmax.jit.scores import largest_but, place_of, sum_rows
 from linmax.jit.struct import Struct, act
 
 __all__ = [
@@ -130,39 +130,37 @@ def known_at(m: RunningRule, t: int) -> int:
 
 
 @kernel(hot=True)
-def rival_of(scores: np.ndarray, label: int, known: int, shape: np.ndarray) -> int:
-    """The best class other than the label, -1 when there is none; of tied classes the first, or the last."""
+def top_but(scores: np.ndarray, label: int, known: int) -> float:
+    """Return the best score of a class other than the label."""
+    return scores[1 - label] if known == 2 and 0 <= label < 2 else largest_but(scores, known, label)
+
+
+@kernel(hot=True)
+def rival_of(scores: np.ndarray, label: int, known: int, top: float, shape: np.ndarray) -> int:
+    """The class other than the label with the score `top_but`, -1 if there is none; of tied ones the first, or last."""
     if known == 2 and 0 <= label < 2:
         return 1 - label
-    top = largest_but(scores, known, label)
-    for place in range(known):
-        c = known - 1 - place if shape[LARGEST] else place
-        if scores[np.uint64(c)] == top and c != label:
-            return c
+    rival = place_of(scores, known, label, top, shape[LARGEST])
+    if rival >= 0:
+        return rival
     return int(label == 0) if int(label == 0) < known else -1  # no score is a number
 
 
-@kernel(hot=True)
-def leads_clearly(scores: np.ndarray, known: int, label: int, spread: int, reach: float) -> bool:
-    """Return whether the label leads by so much that nothing happens; then its rival need not be known.
-
-    Where stored weights may be too small to add, its score must be one that is not.
-    """
-    if not 0 <= label < known or known < 2 or (spread != 0 and scores[label] < TINY):
-        return False
-    rival = scores[1 - label] if known == 2 else largest_but(scores, known, label)
-    return bool(reach < scores[label] - rival < np.inf)
+@kernel()
+def corrected_rival(m: RunningRule, t: int, label: int, known: int) -> int:
+    """Correct the scores of classes whose stored weights have underflowed (see `rescore`); return the rival."""
+    act(m.rescore, m, t, 0)
+    return rival_of(m.scores, label, known, top_but(m.scores, label, known), m.shape)
 
 
 @kernel(hot=True)
-def calls(m: RunningRule, t: int) -> bool:
+def calls(m: RunningRule, t: int, label: int, known: int, top: float) -> bool:
     """Rank the classes by their scores; return whether trial t calls for the rule, or has no label."""
-    label, shape, scores, reach, known = int(m.trials.labels[t]), m.shape, m.scores, m.scalars[REACH], known_at(m, t)
+    shape, scores, reach = m.shape, m.scores, m.scalars[REACH]
     new = label >= known
-    rival = rival_of(scores, label, known, shape)
+    rival = rival_of(scores, label, known, top, shape)
     if m.rescore != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or label < 0 or scores[label] < TINY):
-        act(m.rescore, m, t, 0)
-        rival = rival_of(scores, label, known, shape)
+        rival = corrected_rival(m, t, label, known)
     m.rival, m.first, m.margin = rival, rival, np.inf
     if label < 0:
         return m.limit == 0
@@ -181,8 +179,7 @@ def calls(m: RunningRule, t: int) -> bool:
     if m.margin > reach or (not shape[ON_TIES] and m.margin <= 0.0):
         return False
     if m.rescore != 0 and m.margin > 0.0 and abs(scores[rival]) < TINY:  # a thick rule updates: which rival?
-        act(m.rescore, m, t, 0)
-        m.rival = rival_of(scores, label, known, shape)
+        m.rival = corrected_rival(m, t, label, known)
         m.margin = scores[label] - scores[m.rival]
     return True
 
@@ -209,19 +206,20 @@ def search(m: RunningRule, begin: int, end: int) -> int:
     sparse = indptr.size > 0 and trials.dense.shape[1] == 0 and base == 0
     t = begin
     while t < end:
-        while t < end:
-            if limit and uses[t] >= limit:
-                t += 1
-                continue
-            if sparse:
-                start_rows(scores, weights, stride, stride, constant, rows, values, indptr[t], indptr[t + 1])
-            else:
-                score(trials, t, weights, scores)
-            known = max(counts[t], labels[t] + 1) if limit else counts[t]
-            if not leads_clearly(scores, known, labels[t], spread, reach):
-                break
+        if limit and uses[t] >= limit:
             t += 1
-        if t == end or calls(m, t):
+            continue
+        if sparse:
+            lo, hi = indptr[t], indptr[t + 1]
+            sum_rows(scores, weights, 0, constant, weights, stride, stride, rows, values, lo, hi)
+        else:
+            score(trials, t, weights, scores)
+        label = np.int64(labels[t])
+        known = max(counts[t], label + 1) if limit else counts[t]
+        top = top_but(scores, label, known)
+        # A clear lead: nothing happens, whatever the rival. Stored weights may be too small to add (see `rescore`).
+        clear = 0 <= label < known and known > 1 and (spread == 0 or scores[label] >= TINY)
+        if not (clear and reach < scores[label] - top < np.inf) and calls(m, t, label, known, top):
             break
         t += 1
     return t
@@ -386,7 +384,8 @@ def learn(m: RunningRule, t: int, _: int) -> int:
     label = np.int64(m.trials.labels[t])
     if label < 0:
         return 0
-    m.scalars[WEIGHT] = m.trials.weights[t]
+    if m.trials.weighted:
+        m.scalars[WEIGHT] = m.trials.weights[t]
     new = label >= known_at(m, t)
     if m.rivals == ALL or (m.rivals == VIOLATED and not new):
         return act(m.present, m, t, label)

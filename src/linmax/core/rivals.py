@@ -35,7 +35,7 @@ from linmax.core.contract import (
 from linmax.core.linear_max import LOWEST, SPECK, TINY, difference, log_sum
 from linmax.core.member import ACT, FAILED, UNCHANGED, RunningRule, known_at, present
 from linmax.jit.compiling import kernel
-from linmax.jit.scores import add_dense, add_rows
+from linmax.jit.scores import sum_dense, sum_rows
 from linmax.jit.struct import act
 
 __all__ = ["RIVALS", "activation", "present_rivals"]
@@ -133,13 +133,13 @@ def add_variances(m: RunningRule, t: int, v: np.ndarray) -> None:
     if dense:
         for f in range(dense):
             squares[f] = rows[t, f] ** 2
-        add_dense(v, variances, base + stride, stride, squares[:dense])
+        sum_dense(v, v, 0, 1.0, variances, base + stride, stride, squares[:dense])
     if indptr.size:
         begin, end, values = indptr[t], indptr[t + 1], m.trials.values
         for place in range(begin, end):
             squares[place - begin] = values[place] ** 2
         start = base + (1 + dense) * stride
-        add_rows(v, variances, start, stride, m.trials.indices[begin:end], squares, 0, end - begin)
+        sum_rows(v, v, 0, 1.0, variances, start, stride, m.trials.indices[begin:end], squares, 0, end - begin)
 
 
 @kernel(reorders=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.core.contract import SPREAD, STEP, STRIDE, Played, RunningTrials, State, Trials
+from linmax.core.contract import SPREAD, STEP, STRIDE, WEIGHT, Played, RunningTrials, State, Trials
 from linmax.core.member import RunningRule, learn, note_update, present_everywhere, rescale, rescore, search
 from linmax.core.rivals import RIVALS, present_rivals
 from linmax.core.search import fill_panel, search_panel
@@ -55,7 +55,7 @@ class Room:
     def of(cls, size: int, everywhere: bool, width: int, support: int, rows: int) -> Room:
         """Room for ``size`` coordinates, of which a z touches at most ``support``, and a panel of ``rows`` classes."""
         full, tables = size if everywhere else 0, -(-size // GROUP_SIZE) * LANES if rows else 0
-        width = -(-width // 8) * 8  # whole vectors
+        width = max(8, -(-width // 8) * 8)  # whole vectors
         return cls(
             np.zeros(width), np.zeros(width), np.zeros(width),
             np.zeros(support, np.int64), np.zeros(support), np.zeros(support), np.zeros(full, np.int64), np.zeros(full),
@@ -141,7 +141,8 @@ class Bench:
 
     def show(self, trials: Trials) -> None:
         """Let the kernels see these trials; weights may have changed since the last ones."""
-        self.trials.bind(**trials._asdict())
+        self.trials.bind(**trials._asdict(), weighted=int((trials.weights != 1.0).any()))
+        self.state.scalars[:, WEIGHT] = 1.0
         self.reserve(trials.scores.shape[2], most_touched(trials), 0)
         for member in self.members:
             member.total, member.limit = -1.0, 0

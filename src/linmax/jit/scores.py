@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 from linmax.jit.compiling import CHECKED, JIT, inside_array
 from linmax.jit.vectors import (
     DOUBLE,
+    EIGHT_DOUBLES,
     EIGHT_INTS,
     FUSE,
     I32,
@@ -39,16 +40,14 @@ from linmax.jit.vectors import (
 )
 
 __all__ = [
-    "add_dense",
-    "add_rows",
     "largest_but",
-    "plain_add_dense",
-    "plain_add_rows",
+    "place_of",
     "plain_largest_but",
-    "plain_start_dense",
-    "plain_start_rows",
-    "start_dense",
-    "start_rows",
+    "plain_place_of",
+    "plain_sum_dense",
+    "plain_sum_rows",
+    "sum_dense",
+    "sum_rows",
 ]
 
 # A shape is: lanes of a vector, vectors side by side, and independent sums that hide the latency of additions. Strides
@@ -60,8 +59,11 @@ _ROWS_AHEAD = 24  # rows prefetched, the next instance's included: its first mis
 _VALUES_AHEAD = 256  # row numbers and values prefetched: the hardware's own prefetching stops at the end of every page
 
 
-def plain_add_rows(
+def plain_sum_rows(
     scores: np.ndarray,
+    start: np.ndarray,
+    first: int,
+    factor: float,
     weights: np.ndarray,
     base: int,
     stride: int,
@@ -70,45 +72,29 @@ def plain_add_rows(
     lo: int,
     hi: int,
 ) -> None:
-    """``scores += sum over j in lo..hi of values[j] * weights[base + rows[j] * stride :][:stride]``."""
+    """``scores = factor * start[first:] + sum over j in lo..hi of values[j] * weights[base + rows[j] * stride :]``.
+
+    All have ``stride`` numbers. The scores may be ``start`` themselves.
+    """
+    scores[:stride] = factor * start[first : first + stride]
     for j in range(lo, hi):
-        start = base + rows[j] * stride
-        for c in range(stride):
-            scores[c] += values[j] * weights[start + c]
+        place = base + rows[j] * stride
+        scores[:stride] += values[j] * weights[place : place + stride]
 
 
-def plain_add_dense(scores: np.ndarray, weights: np.ndarray, base: int, stride: int, values: np.ndarray) -> None:
-    """Add a dense row: attribute j sits at row j."""
-    for j in range(values.size):
-        start = base + j * stride
-        for c in range(stride):
-            scores[c] += values[j] * weights[start + c]
-
-
-def plain_start_rows(
+def plain_sum_dense(
     scores: np.ndarray,
+    start: np.ndarray,
+    first: int,
+    factor: float,
     weights: np.ndarray,
     base: int,
     stride: int,
-    constant: float,
-    rows: np.ndarray,
     values: np.ndarray,
-    lo: int,
-    hi: int,
 ) -> None:
-    """`plain_add_rows` to ``constant * weights[base - stride : base]``, the row before, instead of to the scores."""
-    for c in range(stride):
-        scores[c] = constant * weights[base - stride + c]
-    plain_add_rows(scores, weights, base, stride, rows, values, lo, hi)
-
-
-def plain_start_dense(
-    scores: np.ndarray, weights: np.ndarray, base: int, stride: int, constant: float, values: np.ndarray
-) -> None:
-    """Start with a dense row."""
-    for c in range(stride):
-        scores[c] = constant * weights[base - stride + c]
-    plain_add_dense(scores, weights, base, stride, values)
+    """`plain_sum_rows` of a dense row: value j belongs to row j."""
+    rows = np.arange(values.size)
+    plain_sum_rows(scores, start, first, factor, weights, base, stride, rows, values, 0, values.size)
 
 
 def plain_largest_but(scores: np.ndarray, known: int, skip: int) -> float:
@@ -118,6 +104,12 @@ def plain_largest_but(scores: np.ndarray, known: int, skip: int) -> float:
     """
     others = np.delete(scores[:known], skip) if 0 <= skip < known else scores[:known]
     return float(np.fmax.reduce(others, initial=-np.inf))
+
+
+def plain_place_of(scores: np.ndarray, known: int, skip: int, largest: float, last: int) -> int:
+    """Return the place of `plain_largest_but`, which is ``largest``: the first of several, or the ``last``; -1 for none."""
+    places = [c for c in range(known) if c != skip and scores[c] == largest]
+    return places[-1 if last else 0] if places else -1
 
 
 class _WeightedRows(NamedTuple):
@@ -238,123 +230,117 @@ def _write_scores(sparse: bool) -> Callable[..., None]:
     return write
 
 
-def _check_rows(context: Any, builder: Any, kinds: Any, args: Any, tail: list[Any], before: bool) -> None:
-    """In the checked mode: all rows are in the weights, which ``args`` begin with, and so is that ``before`` the first.
-
-    After the weights come the first place and the stride; the last arguments are those of `_sparse_tail`, or
-    `_dense_tail`.
-    """
-    base, stride = args[1:3]
-    if before:
-        inside_array(context, builder, kinds[0], args[0], builder.sub(base, stride), stride)
-    if len(tail) == 2:
-        inside_array(context, builder, kinds[0], args[0], base, builder.mul(tail[1], stride))
-        return
-    for kind, array in zip(kinds[-4:-2], args[-4:-2], strict=True):
-        inside_array(context, builder, kind, array, args[-2], tail[1])
-    with cgutils.for_range_slice(builder, integer(0), tail[1], integer(1), intp=I64) as (j, _):
-        row = builder.sext(builder.load(builder.gep(tail[2], [j])), I64)
-        inside_array(context, builder, kinds[0], args[0], builder.add(base, builder.mul(row, stride)), stride)
-
-
-def _scores(context: Any, builder: Any, kinds: Any, args: Any, constant: Any, tail: list[Any]) -> Any:
-    """Call the function that adds up rows; ``tail`` holds its arguments from ``values`` on."""
+def _scores(context: Any, builder: ir.IRBuilder, kinds: Any, args: Any, sparse: bool) -> ir.Value:
+    """Call the function that adds up rows: those that the last arguments name, or all."""
+    scores, start, first, factor, weights, base, stride, *which = args
+    if sparse:
+        rows, values, lo, hi = which
+        table, count = array_struct(context, builder, kinds[7], rows), builder.sub(hi, lo)
+        tail = [data_pointer(context, builder, kinds[8], values, lo), count]
+        tail += [builder.gep(table.data, [lo]), builder.sub(table.nitems, lo)]
+    else:
+        row = array_struct(context, builder, kinds[7], which[0])
+        tail = [row.data, row.nitems]
     if CHECKED:
-        inside_array(context, builder, kinds[0], args[0], integer(0), args[3])
-        _check_rows(context, builder, kinds[1:], args[1:], tail, constant is not None)
-    scores = data_pointer(context, builder, kinds[0], args[0])
-    weights, stride = data_pointer(context, builder, kinds[1], args[1], args[2]), args[3]
-    start, factor = scores, ir.Constant(DOUBLE, 1.0)
-    if constant is not None:
-        start, factor = builder.gep(weights, [builder.neg(stride)]), constant
-    sparse = len(tail) > 2
+        inside_array(context, builder, kinds[0], scores, integer(0), stride)
+        inside_array(context, builder, kinds[1], start, first, stride)
+        if sparse:
+            for place in (7, 8):
+                inside_array(context, builder, kinds[place], args[place], lo, count)
+            with cgutils.for_range_slice(builder, integer(0), count, integer(1), intp=I64) as (j, _):
+                row = builder.sext(builder.load(builder.gep(tail[2], [j])), I64)
+                at = builder.add(base, builder.mul(row, stride))
+                inside_array(context, builder, kinds[4], weights, at, stride)
+        else:
+            inside_array(context, builder, kinds[4], weights, base, builder.mul(tail[1], stride))
+    to = data_pointer(context, builder, kinds[0], scores)
+    of = data_pointer(context, builder, kinds[4], weights, base)
+    begin = data_pointer(context, builder, kinds[1], start, first)
     name = "linmax_rows" if sparse else "linmax_dense"
-    call_own(builder, name, VOID, _write_scores(sparse), scores, weights, stride, start, factor, *tail)
+    call_own(builder, name, VOID, _write_scores(sparse), to, of, stride, begin, factor, *tail)
     return context.get_dummy_value()
 
 
-def _sparse_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
-    """The values, their number, the row numbers and how many of these may be read."""
-    (rows, values, lo, hi), (rows_kind, values_kind) = args[-4:], kinds[-4:-2]
-    table = array_struct(context, builder, rows_kind, rows)
-    at = data_pointer(context, builder, values_kind, values, lo)
-    return [at, builder.sub(hi, lo), builder.gep(table.data, [lo]), builder.sub(table.nitems, lo)]
-
-
-def _dense_tail(context: Any, builder: Any, kinds: Any, args: Any) -> list[Any]:
-    """The values, which are the last argument, and their number."""
-    row = array_struct(context, builder, kinds[-1], args[-1])
-    return [row.data, row.nitems]
-
-
-def _write_largest_but(builder: Any, scores: Any, known: Any, skip: Any) -> None:
+def _largest(
+    builder: ir.IRBuilder, scores: ir.Value, known: ir.Value, skip: ir.Value, number: Callable[..., ir.Value]
+) -> ir.Value:
+    """The largest ``number(scores, places)`` of the known classes but one; -inf without any."""
     limit, skipped = broadcast(builder, known, 8), broadcast(builder, skip, 8)
     least = constants(-math.inf, 8, DOUBLE)
 
-    def eight(first: Any, largest: list[Any]) -> list[Any]:
+    def eight(first: ir.Value, largest: list[ir.Value]) -> list[ir.Value]:
         place = builder.add(broadcast(builder, first, 8), ir.Constant(EIGHT_INTS, list(range(8))))
         out = builder.or_(builder.icmp_signed("==", place, skipped), builder.icmp_signed(">=", place, limit))
-        some = builder.select(out, least, builder.load(vector_pointer(builder, scores, first, 8), align=8))
-        return [larger(builder, some, largest[0])]
+        some = number(builder.load(vector_pointer(builder, scores, first, 8), align=8), place)
+        return [larger(builder, builder.select(out, least, some), largest[0])]
 
-    _, largest = loop(builder, integer(0), 8, builder.add(known, integer(7)), [least], eight)
-    builder.ret(builder.extract_element(largest_lane(builder, largest), ir.Constant(I32, 0)))
+    first = eight(integer(0), [least])  # outside the loop, as there are seldom more
+    _, largest = loop(builder, integer(8), 8, builder.add(known, integer(7)), first, eight)
+    return builder.extract_element(largest_lane(builder, largest), ir.Constant(I32, 0))
+
+
+def _write_largest_but(builder: ir.IRBuilder, scores: ir.Value, known: ir.Value, skip: ir.Value) -> None:
+    builder.ret(_largest(builder, scores, known, skip, lambda some, _: some))
+
+
+def _write_place_of(
+    builder: ir.IRBuilder, scores: ir.Value, known: ir.Value, skip: ir.Value, number: ir.Value, last: ir.Value
+) -> None:
+    """The largest place of the number, or the largest of the negative places."""
+    largest = broadcast(builder, number, 8)
+    turn = broadcast(builder, builder.select(builder.icmp_signed("!=", last, integer(0)), integer(1), integer(-1)), 8)
+
+    def signed(some: ir.Value, place: ir.Value) -> ir.Value:
+        number = builder.sitofp(builder.mul(place, turn), EIGHT_DOUBLES)
+        return builder.select(builder.fcmp_ordered("==", some, largest), number, constants(-math.inf, 8, DOUBLE))
+
+    found = _largest(builder, scores, known, skip, signed)
+    place = builder.fptosi(found, I64)
+    place = builder.select(builder.icmp_signed("<", place, integer(0)), builder.neg(place), place)
+    builder.ret(builder.select(builder.fcmp_ordered("==", found, ir.Constant(DOUBLE, -math.inf)), integer(-1), place))
 
 
 if JIT:
+
+    def _among_scores(
+        context: Any, builder: ir.IRBuilder, sig: Any, args: Any, name: str, kind: Any, write: Any
+    ) -> Any:
+        """Call a function that looks at the known scores, in whole vectors."""
+        eights = builder.and_(builder.add(args[1], integer(7)), integer(-8))
+        inside_array(context, builder, sig.args[0], args[0], integer(0), eights)
+        return call_own(builder, name, kind, write, data_pointer(context, builder, sig.args[0], args[0]), *args[1:])
 
     @intrinsic
     def largest_but(_, scores, known, skip):  # type: ignore[no-untyped-def]
         """See `plain_largest_but`."""
 
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            data = data_pointer(context, builder, sig.args[0], args[0])
-            eights = builder.and_(builder.add(args[1], integer(7)), integer(-8))
-            inside_array(context, builder, sig.args[0], args[0], integer(0), eights)
-            return call_own(builder, "linmax_largest_but", DOUBLE, _write_largest_but, data, *args[1:])
+        def codegen(*args):  # type: ignore[no-untyped-def]
+            return _among_scores(*args, "linmax_largest_but", DOUBLE, _write_largest_but)
 
         return float64(scores, int64, int64), codegen
 
     @intrinsic
-    def add_rows(_, scores, weights, base, stride, rows, values, lo, hi):  # type: ignore[no-untyped-def]
-        """See `plain_add_rows`."""
+    def place_of(_, scores, known, skip, largest, last):  # type: ignore[no-untyped-def]
+        """See `plain_place_of`."""
 
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = _sparse_tail(context, builder, sig.args, args)
-            return _scores(context, builder, sig.args, args, None, tail)
+        def codegen(*args):  # type: ignore[no-untyped-def]
+            return _among_scores(*args, "linmax_place_of", I64, _write_place_of)
 
-        return types.void(scores, weights, int64, int64, int32[::1], float64[::1], int64, int64), codegen
-
-    @intrinsic
-    def start_rows(_, scores, weights, base, stride, constant, rows, values, lo, hi):  # type: ignore[no-untyped-def]
-        """See `plain_start_rows`."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = _sparse_tail(context, builder, sig.args, args)
-            return _scores(context, builder, sig.args, args, args[4], tail)
-
-        return types.void(scores, weights, int64, int64, float64, int32[::1], float64[::1], int64, int64), codegen
+        return int64(scores, int64, int64, float64, int64), codegen
 
     @intrinsic
-    def add_dense(_, scores, weights, base, stride, values):  # type: ignore[no-untyped-def]
-        """See `plain_add_dense`."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = _dense_tail(context, builder, sig.args, args)
-            return _scores(context, builder, sig.args, args, None, tail)
-
-        return types.void(scores, weights, int64, int64, float64[::1]), codegen
+    def sum_rows(_, scores, start, first, factor, weights, base, stride, rows, values, lo, hi):  # type: ignore[no-untyped-def]
+        """See `plain_sum_rows`."""
+        kind, number = float64[::1], int64
+        takes = types.void(kind, kind, number, float64, kind, number, number, int32[::1], kind, number, number)
+        return takes, lambda context, builder, sig, args: _scores(context, builder, sig.args, args, True)
 
     @intrinsic
-    def start_dense(_, scores, weights, base, stride, constant, values):  # type: ignore[no-untyped-def]
-        """See `plain_start_dense`."""
-
-        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
-            tail = _dense_tail(context, builder, sig.args, args)
-            return _scores(context, builder, sig.args, args, args[4], tail)
-
-        return types.void(scores, weights, int64, int64, float64, float64[::1]), codegen
+    def sum_dense(_, scores, start, first, factor, weights, base, stride, values):  # type: ignore[no-untyped-def]
+        """See `plain_sum_dense`."""
+        kind, number = float64[::1], int64
+        takes = types.void(kind, kind, number, float64, kind, number, number, kind)
+        return takes, lambda context, builder, sig, args: _scores(context, builder, sig.args, args, False)
 
 else:
-    add_rows, add_dense, start_rows, start_dense = plain_add_rows, plain_add_dense, plain_start_rows, plain_start_dense
-    largest_but = plain_largest_but
+    sum_rows, sum_dense, largest_but, place_of = plain_sum_rows, plain_sum_dense, plain_largest_but, plain_place_of
