@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,8 @@ def largest_but(scores: Any, known: int, skip: int) -> float:
 
 
 @njit
-def place_of(scores: Any, known: int, skip: int, largest: float, last: int) -> int:
-    return row_sums.place_of(scores, known, skip, largest, last)
+def place_of(scores: Any, known: int, skip: int, least: float, last: int) -> int:
+    return row_sums.place_of(scores, known, skip, least, last)
 
 
 def case(stride: int, length: int, base: int, whole: bool, seed: int) -> tuple[np.ndarray, ...]:
@@ -62,15 +63,15 @@ def pairs(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """What the vectors and the plain loops make of the same numbers, from the scores on or from another row."""
     stride, found = len(scores), []
-    for fast, plain, values in (
+    for fast, plain, row in (
         (sum_rows, row_sums.plain_sum_rows, (index, values, lo, hi)),
         (sum_dense, row_sums.plain_sum_dense, (values,)),
     ):
         for first, factor in [(0, 1.0), (0, 3.0), (base - stride, 3.0)][: 2 + (base >= stride)]:
             ours, theirs = scores.copy(), scores.copy()
             other = factor != 1.0
-            fast(ours, weights if other else ours, first, factor, weights, base, stride, *values)
-            plain(theirs, weights if other else theirs, first, factor, weights, base, stride, *values)
+            fast(ours, weights if other else ours, first, factor, weights, base, stride, *row)
+            plain(theirs, weights if other else theirs, first, factor, weights, base, stride, *row)
             found.append((ours, theirs))
     return found
 
@@ -120,6 +121,6 @@ def test_largest_score_and_its_place(scores: list[float], skip: int) -> None:
     padded[: len(scores)] = scores
     largest = row_sums.plain_largest_but(padded, len(scores), skip)
     assert largest_but(padded, len(scores), skip) == largest
-    for last in (0, 1):
-        expected = row_sums.plain_place_of(padded, len(scores), skip, largest, last)
-        assert place_of(padded, len(scores), skip, largest, last) == expected
+    for last, least in itertools.product((0, 1), (largest, -1.0)):
+        expected = row_sums.plain_place_of(padded, len(scores), skip, least, last)
+        assert place_of(padded, len(scores), skip, least, last) == expected

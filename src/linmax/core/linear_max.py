@@ -20,8 +20,9 @@ from linmax.jit.compiling import kernel
 from linmax.jit.panels import lowest_bit
 from linmax.jit.scores import sum_dense, sum_rows
 
-__all__ = ["difference", "log_sum", "longest_row", "score", "top_two"]
+__all__ = ["TIED", "difference", "log_sum", "longest_row", "score", "top_two"]
 
+TIED = 1e-12  # a sum of terms below this share of their magnitudes is 0 up to rounding, and the classes tie
 TINY = 1e-140  # scores below this may have lost digits to underflow
 LOWEST = -300.0  # a stored weight whose logarithm is above this has all its digits, and so has a sum that it is part of
 MANY_ROWS = 65_536  # rows from which on a compiled loop is worth while
@@ -162,17 +163,17 @@ def difference(trials: RunningTrials, t: int, label: int, rival: int, index: np.
         for j in range(rows.size):
             count = put(index, z, count, row + (width + rows[j]) * stride, label, rival, values[j])
         return count
-    sign, given, found = 1.0 if low == label else -1.0, dense[t], np.uint64(count)  # unsigned: no wraparound check
+    sign, given, place = 1.0 if low == label else -1.0, dense[t], np.uint64(count)  # unsigned: no wraparound check
     for begin in range(0, width, 64):
         bits = nonzero(given[begin : begin + 64])
         while bits != 0:
-            f = np.uint64(begin + lowest_bit(bits))
-            at, value = row + np.int64(f) * stride, sign * given[f]
-            index[found], index[found + np.uint64(1)] = at + low, at + high
-            z[found], z[found + np.uint64(1)] = value, -value
-            found += np.uint64(2)
+            column = np.uint64(begin + lowest_bit(bits))
+            at, value = row + np.int64(column) * stride, sign * given[column]
+            index[place], index[place + np.uint64(1)] = at + low, at + high
+            z[place], z[place + np.uint64(1)] = value, -value
+            place += np.uint64(2)
             bits &= bits - 1
-    row, count = row + width * stride, int(np.int64(found))
+    row, count = row + width * stride, int(np.int64(place))
     places, parts = index[count : count + 2 * rows.size], z[count : count + 2 * rows.size]
     for j in range(rows.size):
         first, second = np.uint64(2 * j), np.uint64(2 * j + 1)

@@ -36,7 +36,7 @@ from linmax.core.contract import (
     call_spread,
     call_step,
 )
-from linmax.core.linear_max import FAINT, LOWEST, SPECK, TINY, difference, log_sum, score, smaller
+from linmax.core.linear_max import FAINT, LOWEST, SPECK, TIED, TINY, difference, log_sum, score, smaller
 from linmax.jit.compiling import kernel
 from linmax.jit.scores import largest_but, place_of, sum_rows
 from linmax.jit.struct import Struct, act
@@ -90,6 +90,8 @@ class RunningRule(Struct):
     margin: float = float64
     fresh: int = int64  # coordinates that the update is the first to touch
     g: float = float64  # the weight of its hypothesis in the average
+    multiplies: int = int64  # whether weights are powers, so that ties are decided up to rounding (see `rescore`)
+    close: float = float64  # leads up to this may be such ties
     total: float = float64  # of the weights in `tables`; below 0 when these must be filled
     recycling: np.ndarray = Indices  # see `linmax.techniques.recycling`
     params: np.ndarray = Vector
@@ -147,10 +149,19 @@ def rival_of(scores: np.ndarray, label: int, known: int, top: float, shape: np.n
 
 
 @kernel()
-def corrected_rival(m: RunningRule, t: int, label: int, known: int) -> int:
-    """Correct the scores of classes whose stored weights have underflowed (see `rescore`); return the rival."""
-    act(m.rescore, m, t, 0)
+def corrected_rival(m: RunningRule, t: int, label: int, known: int, lost: bool) -> int:
+    """`rescore`, and return the rival."""
+    act(m.rescore, m, t, int(lost))
     return rival_of(m.scores, label, known, top_but(m.scores, label, known), m.shape)
+
+
+@kernel()
+def may_tie(m: RunningRule, label: int, known: int, top: float) -> bool:
+    """Return whether the label and a rival may tie, or two rivals, though their scores differ."""
+    least = top - m.close
+    if 0 <= label < known and abs(m.scores[label] - top) <= m.close:
+        return True
+    return known > 2 and place_of(m.scores, known, label, least, 0) != place_of(m.scores, known, label, least, 1)
 
 
 @kernel(hot=True)
@@ -159,8 +170,10 @@ def calls(m: RunningRule, t: int, label: int, known: int, top: float) -> bool:
     shape, scores, reach = m.shape, m.scores, m.scalars[REACH]
     new = label >= known
     rival = rival_of(scores, label, known, top, shape)
-    if m.rescore != 0 and rival >= 0 and abs(scores[rival]) < TINY and (new or label < 0 or scores[label] < TINY):
-        rival = corrected_rival(m, t, label, known)
+    if m.rescore != 0 and rival >= 0:
+        lost = abs(scores[rival]) < TINY and (new or label < 0 or scores[label] < TINY)
+        if lost or (m.multiplies and may_tie(m, label, known, top)):
+            rival = corrected_rival(m, t, label, known, lost)
     m.rival, m.first, m.margin = rival, rival, np.inf
     if label < 0:
         return m.limit == 0
@@ -179,7 +192,7 @@ def calls(m: RunningRule, t: int, label: int, known: int, top: float) -> bool:
     if m.margin > reach or (not shape[ON_TIES] and m.margin <= 0.0):
         return False
     if m.rescore != 0 and m.margin > 0.0 and abs(scores[rival]) < TINY:  # a thick rule updates: which rival?
-        m.rival = corrected_rival(m, t, label, known)
+        m.rival = corrected_rival(m, t, label, known, True)
         m.margin = scores[label] - scores[m.rival]
     return True
 
@@ -199,7 +212,7 @@ def search(m: RunningRule, begin: int, end: int) -> int:
         trials.constant,
         trials.labels,
     )
-    counts, spread, reach = trials.known, m.spread, max(m.scalars[REACH], 0.0)
+    counts, spread, reach = trials.known, m.spread, max(m.scalars[REACH], m.close)
     if m.rivals == ALL:
         reach = np.inf
     base, stride = trials.shape[0], trials.shape[1]
@@ -228,15 +241,10 @@ def search(m: RunningRule, begin: int, end: int) -> int:
 # -- weights too large or too small to store ----------------------------------------------------------------------
 
 
-@kernel(ACT)
-def rescore(m: RunningRule, t: int, _: int) -> int:
-    """Correct the scores of classes whose stored weights have underflowed, from the weights' logarithms.
-
-    Where others have grown by hundreds of orders of magnitude, the stored weights of an instance may be too small to
-    hold: its plain scores are zero and would tie, but the logarithms still distinguish the classes. A score too small
-    for a float becomes a tiny number in the right order and with the right sign.
-    """
-    index, z, scores, known, shift = m.index, m.z, m.scores, known_at(m, t), m.scalars[SHIFT]
+@kernel()
+def add_logarithms(m: RunningRule, t: int, known: int) -> None:
+    """Compute scores from the weights' logarithms, where the stored weights may have underflowed."""
+    index, z, scores, shift = m.index, m.z, m.scores, m.scalars[SHIFT]
     for j in range(known):
         count = difference(m.trials, t, j, -1, index, z)
         total, log = log_sum(m.spread, m.memory, m.scalars, m.params, index[:count], z[:count])
@@ -257,7 +265,54 @@ def rescore(m: RunningRule, t: int, _: int) -> int:
                 theirs, their_log = log_sum(m.spread, m.memory, m.scalars, m.params, index[:count], z[:count])
                 rank += smaller(theirs, their_log, total, log)
         scores[j] = math.copysign(rank * SPECK, total)
+
+
+@kernel()
+def settle_ties(m: RunningRule, t: int, known: int) -> None:
+    """Give the best classes the same score where w.z is 0 up to rounding, z their difference; then the next ones."""
+    index, z, scores, weights, below = m.index, m.z, m.scores, m.weights, np.inf
+    for _ in range(2):
+        best = -1
+        for j in range(known):
+            if scores[j] < below and (best < 0 or scores[j] > scores[best]):
+                best = j
+        if best < 0:
+            return
+        below = scores[best]
+        for j in range(known):
+            if not 0.0 < below - scores[j] <= m.close:
+                continue
+            count = difference(m.trials, t, best, j, index, z)
+            total, size = 0.0, 0.0
+            for place in range(count):
+                term = weights[index[place]] * z[place]
+                total += term
+                size += abs(term)
+            if abs(total) <= TIED * size and size >= TINY:
+                scores[j] = below
+
+
+@kernel(ACT)
+def rescore(m: RunningRule, t: int, lost: int) -> int:
+    """Correct the scores of classes that tie up to rounding, and those that are ``lost`` to underflow.
+
+    Where others have grown by hundreds of orders of magnitude, the stored weights of an instance may be too small to
+    hold: its plain scores are zero and would tie, but the logarithms still distinguish the classes. A score too small
+    for a float becomes a tiny number in the right order and with the right sign.
+    """
+    known = known_at(m, t)
+    if lost:
+        add_logarithms(m, t, known)
+    if m.multiplies:
+        settle_ties(m, t, known)
     return 0
+
+
+@kernel()
+def bound_ties(m: RunningRule, top: float) -> None:
+    """A weight has this magnitude: raise `close` to the most that leads within rounding can be; ratings are up to 1."""
+    if m.multiplies:
+        m.close = max(m.close, TIED * top * m.index.size)
 
 
 @kernel(ACT)
@@ -278,10 +333,12 @@ def rescale(m: RunningRule, _begin: int, _end: int) -> int:
         scalars[REACH] *= shrink
     scalars[MASS] *= shrink
     scalars[PEAK] = np.inf  # the rule sums MASS again with its next update
+    m.close = 0.0
     for i in range(weights.size):
         factor, log = call_spread(m.spread, memory, scalars, i, m.params)
         if factor == factor:  # nan: the coordinate does not exist
             weights[i] = factor * math.exp(log - largest) if factor != 0.0 else 0.0
+            bound_ties(m, abs(weights[i]))
     averages.rescaled(m.kind, shrink, weights, m.backlog, m.sums, m.marks)
     if m.kind == RAW:
         averages.raise_anchor(scalars, weights, m.backlog, m.sums, m.marks)
@@ -289,6 +346,18 @@ def rescale(m: RunningRule, _begin: int, _end: int) -> int:
 
 
 # -- updates ------------------------------------------------------------------------------------------------------
+
+
+@kernel(hot=True)
+def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> float:
+    """The largest magnitude that the last update wrote, infinity for nan."""
+    if scalars[TOP] == scalars[TOP]:
+        return scalars[TOP]
+    largest = 0.0
+    for j in range(index.size):
+        size = abs(weights[index[j]])
+        largest = max(largest, size if size == size else np.inf)
+    return largest
 
 
 @kernel(ACT)
@@ -321,22 +390,11 @@ def present_everywhere(m: RunningRule, count: int, _: int) -> int:
     m.total = -1.0
     if not call_step(m.step, weights, m.memory, scalars, index, z, m.margin, m.params):
         return UNCHANGED
+    bound_ties(m, written(weights, scalars, index))
     averages.rescaled(m.kind, math.exp(shift - scalars[SHIFT]), weights, m.backlog, sums, m.marks)
     if m.kind == RAW:
         averages.raise_anchor(scalars, weights, m.backlog, sums, m.marks)
     return CHANGED if sums[averages.SQUARE] < HUGE * HUGE else FAILED
-
-
-@kernel(hot=True)
-def written(weights: np.ndarray, scalars: np.ndarray, index: np.ndarray) -> float:
-    """The largest magnitude that the last update wrote, infinity for nan."""
-    if scalars[TOP] == scalars[TOP]:
-        return scalars[TOP]
-    largest = 0.0
-    for j in range(index.size):
-        size = abs(weights[index[j]])
-        largest = max(largest, size if size == size else np.inf)
-    return largest
 
 
 @kernel()
@@ -370,9 +428,11 @@ def present(m: RunningRule, count: int) -> int:
     m.total = -1.0
     if m.note != 0:
         act(m.note, m, count, 0)
-    huge = not written(weights, scalars, index) < HUGE
+    top = written(weights, scalars, index)
+    huge = not top < HUGE
     if spread == 0:
         return FAILED if huge else CHANGED
+    bound_ties(m, top)
     if huge or (scalars[MASS] < 1.0 / HUGE and scalars[PEAK] > 0.0):
         act(m.rescale, m, 0, 0)
     return CHANGED

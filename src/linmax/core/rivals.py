@@ -213,7 +213,7 @@ def present_rivals(m: RunningRule, t: int, label: int) -> int:
         for j in range(max(known_at(m, t), label + 1)):
             least = min(least, abs(m.scores[j]))
         if least < TINY:
-            act(m.rescore, m, t, 0)
+            act(m.rescore, m, t, 1)
     if m.rivals == VIOLATED:
         return present_violated(m, t, label)
     return present_rows(m, t, label) if by_rows(m) else present_alone(m, t, label)

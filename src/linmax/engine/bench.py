@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linmax.core.contract import SPREAD, STEP, STRIDE, WEIGHT, Played, RunningTrials, State, Trials
+from linmax.core.linear_max import TIED
 from linmax.core.member import RunningRule, learn, note_update, present_everywhere, rescale, rescore, search
 from linmax.core.rivals import RIVALS, present_rivals
 from linmax.core.search import fill_panel, search_panel
@@ -89,7 +90,7 @@ def new_member(
         average=entry(predict_average) if run.averaging else 0,
         recycle=entry(recycle_instances) if run.recycling[KEPT] else 0,
         row=2 * number, kind=run.averaging, tracked=int(tracked), gain=int(rule.gain),
-        scales=int(not rule.weighs), only_sign=int(rule.only_sign),
+        scales=int(not rule.weighs), multiplies=int(spread and rule.bounded), only_sign=int(rule.only_sign),
         rivals=RIVALS[rule.rivals], total=-1.0, recycling=np.array(run.recycling, np.int64),
         params=_numbers(rule.values), shape=state.shape, weights=state.weights[number],
         memory=state.memory[number], scalars=state.scalars[number],
@@ -138,6 +139,13 @@ class Bench:
         self.room = Room.of(size, self.everywhere, width, support, rows)
         for member in self.members:
             self.room.lend(member)
+            self._bound_ties(member)
+
+    def _bound_ties(self, member: RunningRule) -> None:
+        """Say up to which lead classes may tie up to rounding (see `linmax.core.member.bound_ties`)."""
+        if member.multiplies:
+            largest = max(member.weights.max(initial=0.0), -member.weights.min(initial=0.0))
+            member.close = TIED * float(largest) * len(self.room.index)
 
     def show(self, trials: Trials) -> None:
         """Let the kernels see these trials; weights may have changed since the last ones."""
@@ -146,6 +154,7 @@ class Bench:
         self.reserve(trials.scores.shape[2], most_touched(trials), 0)
         for member in self.members:
             member.total, member.limit = -1.0, 0
+            self._bound_ties(member)
 
     def lay_out(self, engine: Engine, size: int, largest: float, ones: bool, fill: int) -> None:
         """Lay out a panel for ``size`` instances with ratings up to ``largest``, if it pays; write the first out.

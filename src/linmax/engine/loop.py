@@ -62,6 +62,20 @@ def predict_average(m: RunningRule, begin: int, end: int) -> int:
     return 0
 
 
+@kernel()
+def best_corrected(m: RunningRule, t: int, known: int) -> int:
+    """Return the best class by scores that are corrected where need be (see `linmax.core.member.rescore`)."""
+    scores = m.scores
+    first, second = top_two(scores, known, m.shape)
+    if m.rescore == 0 or first < 0:
+        return first
+    lost = abs(scores[first]) < TINY
+    if not lost and (not m.multiplies or second < 0 or scores[first] - scores[second] > m.close):
+        return first
+    act(m.rescore, m, t, int(lost))
+    return top_two(scores, known, m.shape)[0]
+
+
 @kernel(ACT)
 def detail(m: RunningRule, t: int, _: int) -> int:
     """Write the margin and the scores of a trial that the search has looked at."""
@@ -76,9 +90,7 @@ def detail(m: RunningRule, t: int, _: int) -> int:
     if place >= 0 and tables.shape[1]:
         if m.tables.size or m.rescore != 0:
             score(m.trials, t, m.weights, scores)
-        first = top_two(scores, known, m.shape)[0]
-        if m.rescore != 0 and first >= 0 and abs(scores[first]) < TINY:
-            act(m.rescore, m, t, 0)
+        best_corrected(m, t, known)
         unit = averages.unit_of(m.tracked, m.spread, m.scalars, m.sums)
         for c in range(tables.shape[2]):
             tables[m.row, place, c] = scores[c] / unit
@@ -160,11 +172,7 @@ def predict(m: RunningRule, t: int, averaged: int) -> int:
         score(m.trials, t, m.backlog, spare)
         for c in range(scores.size):
             scores[c] = factor * scores[c] - spare[c]
-    first = top_two(scores, known, m.shape)[0]
-    if not averaged and m.rescore != 0 and first >= 0 and abs(scores[first]) < TINY:
-        act(m.rescore, m, t, 0)
-        first = top_two(scores, known, m.shape)[0]
-    return first
+    return top_two(scores, known, m.shape)[0] if averaged else best_corrected(m, t, known)
 
 
 @kernel(types.void(RunningRule.numba_type, int64, Labels, Matrix))

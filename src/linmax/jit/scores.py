@@ -106,9 +106,9 @@ def plain_largest_but(scores: np.ndarray, known: int, skip: int) -> float:
     return float(np.fmax.reduce(others, initial=-np.inf))
 
 
-def plain_place_of(scores: np.ndarray, known: int, skip: int, largest: float, last: int) -> int:
-    """Return the place of `plain_largest_but`, which is ``largest``: the first of several, or the ``last``; -1 for none."""
-    places = [c for c in range(known) if c != skip and scores[c] == largest]
+def plain_place_of(scores: np.ndarray, known: int, skip: int, least: float, last: int) -> int:
+    """Return the first of the known classes but one (or the ``last``) that has at least this score; -1 without any."""
+    places = [c for c in range(known) if c != skip and scores[c] >= least]
     return places[-1 if last else 0] if places else -1
 
 
@@ -286,13 +286,13 @@ def _write_largest_but(builder: ir.IRBuilder, scores: ir.Value, known: ir.Value,
 def _write_place_of(
     builder: ir.IRBuilder, scores: ir.Value, known: ir.Value, skip: ir.Value, number: ir.Value, last: ir.Value
 ) -> None:
-    """The largest place of the number, or the largest of the negative places."""
-    largest = broadcast(builder, number, 8)
+    """The largest place of a number as large, or the largest of the negative places."""
+    least = broadcast(builder, number, 8)
     turn = broadcast(builder, builder.select(builder.icmp_signed("!=", last, integer(0)), integer(1), integer(-1)), 8)
 
     def signed(some: ir.Value, place: ir.Value) -> ir.Value:
         number = builder.sitofp(builder.mul(place, turn), EIGHT_DOUBLES)
-        return builder.select(builder.fcmp_ordered("==", some, largest), number, constants(-math.inf, 8, DOUBLE))
+        return builder.select(builder.fcmp_ordered(">=", some, least), number, constants(-math.inf, 8, DOUBLE))
 
     found = _largest(builder, scores, known, skip, signed)
     place = builder.fptosi(found, I64)
@@ -314,17 +314,17 @@ if JIT:
     def largest_but(_, scores, known, skip):  # type: ignore[no-untyped-def]
         """See `plain_largest_but`."""
 
-        def codegen(*args):  # type: ignore[no-untyped-def]
-            return _among_scores(*args, "linmax_largest_but", DOUBLE, _write_largest_but)
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return _among_scores(context, builder, sig, args, "linmax_largest_but", DOUBLE, _write_largest_but)
 
         return float64(scores, int64, int64), codegen
 
     @intrinsic
-    def place_of(_, scores, known, skip, largest, last):  # type: ignore[no-untyped-def]
+    def place_of(_, scores, known, skip, least, last):  # type: ignore[no-untyped-def]
         """See `plain_place_of`."""
 
-        def codegen(*args):  # type: ignore[no-untyped-def]
-            return _among_scores(*args, "linmax_place_of", I64, _write_place_of)
+        def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+            return _among_scores(context, builder, sig, args, "linmax_place_of", I64, _write_place_of)
 
         return int64(scores, int64, int64, float64, int64), codegen
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from linmax.core.contract import NO_LABEL
+from linmax.core.linear_max import TIED
 from linmax.data.arrays import cut
 from linmax.techniques.hosting import Host
 from linmax.techniques.node import Chunk, Leaf, Node, PlayedChunk
@@ -29,7 +30,6 @@ __all__ = ["Explored", "Exploring", "bandit"]
 
 DRAWS, TOLD = range(2)  # of `Exploring.marks`: draws so far, labels that came to light
 SECOND_SEED = 2**32  # added to the seed for the draws of other classes
-TIED = 1e-12  # leads below this share of the scores are ties
 
 
 @dataclass(frozen=True)

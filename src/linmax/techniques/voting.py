@@ -32,7 +32,7 @@ from linmax.core.contract import (
     Vector,
 )
 from linmax.core.contract import RAW as RAW_AVERAGE
-from linmax.core.linear_max import score, top_two
+from linmax.core.linear_max import TIED, score, top_two
 from linmax.core.member import RunningRule
 from linmax.core.search import close_lanes, doubt, filled, load_weights, sure_rival, within
 from linmax.jit.compiling import kernel
@@ -59,7 +59,6 @@ NEVER = 2**62
 DRAWS_EACH = 64  # of every hypothesis of a sample: more than are replaced in 10^20 trials
 
 FAINT = 1e-280  # squares below this have lost digits
-TIED = 1e-12  # of the largest possible score: hypotheses are divided by their norms, so equal scores differ by rounding
 
 
 class Ballot(NamedTuple):
@@ -236,8 +235,8 @@ def length_of(trials: RunningTrials, t: int) -> float:
 def top_of_vote(v: Vote, t: int, known: int, scores: np.ndarray, hypotheses: int) -> int:
     """The best known class of this many hypotheses together; of those tied up to rounding the smallest (or largest).
 
-    A hypothesis of norm 1 gives no score beyond the instance's length; those of raw weights are compared with the
-    scores themselves.
+    Hypotheses are divided by their norms, so that equal scores differ by rounding. One of norm 1 gives no score beyond
+    the instance's length; those of raw weights are compared with the scores themselves.
     """
     shape = v.shape
     first = top_two(scores, known, shape)[0]
