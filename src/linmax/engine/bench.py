@@ -150,7 +150,8 @@ class Bench:
     def show(self, trials: Trials) -> None:
         """Let the kernels see these trials; weights may have changed since the last ones."""
         self.trials.bind(**trials._asdict(), weighted=int((trials.weights != 1.0).any()))
-        self.state.scalars[:, WEIGHT] = 1.0
+        if self.members:
+            self.state.scalars[:, WEIGHT] = 1.0
         self.reserve(trials.scores.shape[2], most_touched(trials), 0)
         for member in self.members:
             member.total, member.limit = -1.0, 0

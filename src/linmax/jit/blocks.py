@@ -10,11 +10,11 @@ The functions ``plain_...`` define the results up to rounding; they run when the
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import float64, int64, types
+from numba.core.base import BaseContext
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT, inside_array
@@ -69,12 +69,12 @@ def plain_solve_blocks(factor: np.ndarray, x: np.ndarray) -> None:
         x[i] = (x[i] - factor[i, i + 1 :] @ x[i + 1 : size]) * factor[i, i]
 
 
-def _write_add(builder: Any, to: Any, of: Any, factor: Any, size: Any) -> None:
+def _write_add(builder: ir.IRBuilder, to: ir.Value, of: ir.Value, factor: ir.Value, size: ir.Value) -> None:
     start = integer(0)
     for lanes in (SIDE, 1):
         times = broadcast(builder, factor, lanes)
 
-        def add(j: Any, _: list[Any], lanes: int = lanes, times: Any = times) -> list[Any]:
+        def add(j: ir.Value, _: list[ir.Value], lanes: int = lanes, times: ir.Value = times) -> list[ir.Value]:
             there = vector_pointer(builder, to, j, lanes)
             given = builder.load(vector_pointer(builder, of, j, lanes), align=8)
             product = builder.fmul(times, given, flags=FUSE)
@@ -88,39 +88,39 @@ def _write_add(builder: Any, to: Any, of: Any, factor: Any, size: Any) -> None:
 class _Factor:
     """Writes code that reads and changes a factor."""
 
-    def __init__(self, builder: Any, data: Any, size: Any) -> None:
+    def __init__(self, builder: ir.IRBuilder, data: ir.Value, size: ir.Value) -> None:
         self.builder, self.data, self.size = builder, data, size
 
-    def place(self, row: Any, column: Any) -> Any:
+    def place(self, row: ir.Value, column: ir.Value) -> ir.Value:
         return self.builder.add(self.builder.mul(row, self.size), column)
 
-    def number(self, row: Any, column: Any) -> Any:
+    def number(self, row: ir.Value, column: ir.Value) -> ir.Value:
         """The number that is there."""
         return self.builder.load(self.builder.gep(self.data, [self.place(row, column)]))
 
-    def several(self, row: Any, column: Any, lanes: int) -> Any:
+    def several(self, row: ir.Value, column: ir.Value, lanes: int) -> ir.Value:
         """Pointer to this many numbers of a row."""
         return vector_pointer(self.builder, self.data, self.place(row, column), lanes)
 
-    def load(self, row: Any, column: Any, lanes: int = SIDE) -> Any:
+    def load(self, row: ir.Value, column: ir.Value, lanes: int = SIDE) -> ir.Value:
         """This many numbers of a row."""
         return self.builder.load(self.several(row, column, lanes), align=8)
 
-    def less(self, sums: Any, factor: Any, numbers: Any) -> Any:
+    def less(self, sums: ir.Value, factor: ir.Value, numbers: ir.Value) -> ir.Value:
         """The sums minus a number times others."""
         times = broadcast(self.builder, factor, sums.type.count)
         return self.builder.fsub(sums, self.builder.fmul(times, numbers, flags=FUSE), flags=FUSE)
 
-    def unexplained(self, rows: list[Any], column: Any, lanes: int = SIDE) -> list[Any]:
+    def unexplained(self, rows: list[ir.Value], column: ir.Value, lanes: int = SIDE) -> list[ir.Value]:
         """The numbers of four rows from a column on, without what the rows above explain."""
 
-        def take(k: Any, sums: list[Any]) -> list[Any]:
+        def take(k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             numbers = self.load(k, column, lanes)
             return [self.less(total, self.number(k, row), numbers) for total, row in zip(sums, rows, strict=True)]
 
         return loop(self.builder, integer(0), 1, rows[0], [self.load(row, column, lanes) for row in rows], take)[1:]
 
-    def corner(self, rows: list[Any], least: Any) -> dict[tuple[int, int], Any]:
+    def corner(self, rows: list[ir.Value], least: ir.Value) -> dict[tuple[int, int], ir.Value]:
         """The block on the diagonal, worked out."""
         builder, found = self.builder, {}
         for r, numbers in enumerate(self.unexplained(rows, rows[0])):
@@ -141,17 +141,17 @@ class _Factor:
         return found
 
 
-def _write_factorise(builder: Any, data: Any, size: Any, least: Any) -> None:
+def _write_factorise(builder: ir.IRBuilder, data: ir.Value, size: ir.Value, least: ir.Value) -> None:
     """Four rows at a time: their block on the diagonal, then the columns beyond it, by eight and by four."""
     factor = _Factor(builder, data, size)
 
-    def work_out(at: Any, _: list[Any]) -> list[Any]:
+    def work_out(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
         rows = [builder.add(at, integer(r)) for r in range(SIDE)]
         corner, start = factor.corner(rows, least), builder.add(at, integer(SIDE))
         for lanes in (2 * SIDE, SIDE):
 
-            def finish(column: Any, _: list[Any], lanes: int = lanes) -> list[Any]:
-                found: list[Any] = []
+            def finish(column: ir.Value, _: list[ir.Value], lanes: int = lanes) -> list[ir.Value]:
+                found: list[ir.Value] = []
                 for r, numbers in enumerate(factor.unexplained(rows, column, lanes)):
                     for q in range(r):
                         numbers = factor.less(numbers, corner[q, r], found[q])
@@ -166,22 +166,24 @@ def _write_factorise(builder: Any, data: Any, size: Any, least: Any) -> None:
     builder.ret_void()
 
 
-def _sum_of(builder: Any, four: Any) -> Any:
+def _sum_of(builder: ir.IRBuilder, four: ir.Value) -> ir.Value:
     """The sum of four lanes."""
     lanes = [builder.extract_element(four, ir.Constant(I32, lane)) for lane in range(SIDE)]
     return builder.fadd(builder.fadd(lanes[0], lanes[1]), builder.fadd(lanes[2], lanes[3]))
 
 
-def _write_solve(builder: Any, data: Any, size: Any, x: Any) -> None:
+def _write_solve(builder: ir.IRBuilder, data: ir.Value, size: ir.Value, x: ir.Value) -> None:
     """Down the rows by what each solved number takes from the rest, and up by what the rest takes from each."""
     factor = _Factor(builder, data, size)
 
-    def numbers(at: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    def numbers(at: ir.Value) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value]]:
         rows = [builder.add(at, integer(r)) for r in range(SIDE)]
         places = [builder.gep(x, [row]) for row in rows]
         return rows, places, [builder.load(place) for place in places]
 
-    def settle(rows: list[Any], places: list[Any], values: list[Any], order: list[int], corner: Any) -> list[Any]:
+    def settle(
+        rows: list[ir.Value], places: list[ir.Value], values: list[ir.Value], order: list[int], corner: ir.Value
+    ) -> list[ir.Value]:
         """Solve the four unknowns of a block one after the other."""
         for turn, r in enumerate(order):
             for q in order[:turn]:
@@ -191,11 +193,11 @@ def _write_solve(builder: Any, data: Any, size: Any, x: Any) -> None:
             builder.store(values[r], places[r])
         return values
 
-    def down(at: Any, _: list[Any]) -> list[Any]:
+    def down(at: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
         rows, places, values = numbers(at)
         found = settle(rows, places, values, [0, 1, 2, 3], lambda rows, q, r: factor.number(rows[q], rows[r]))
 
-        def take(column: Any, _: list[Any]) -> list[Any]:
+        def take(column: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             there = vector_pointer(builder, x, column, SIDE)
             rest = builder.load(there, align=8)
             for row, value in zip(rows, found, strict=True):
@@ -206,11 +208,11 @@ def _write_solve(builder: Any, data: Any, size: Any, x: Any) -> None:
         loop(builder, builder.add(at, integer(SIDE)), SIDE, size, [], take)
         return []
 
-    def up(done: Any, _: list[Any]) -> list[Any]:
+    def up(done: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
         at = builder.sub(builder.sub(size, integer(SIDE)), done)
         rows, places, values = numbers(at)
 
-        def add(column: Any, sums: list[Any]) -> list[Any]:
+        def add(column: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             rest = builder.load(vector_pointer(builder, x, column, SIDE), align=8)
             products = [builder.fmul(factor.load(row, column), rest, flags=FUSE) for row in rows]
             return [builder.fadd(s, product, flags=FUSE) for s, product in zip(sums, products, strict=True)]
@@ -228,7 +230,9 @@ def _write_solve(builder: Any, data: Any, size: Any, x: Any) -> None:
 
 if JIT:
 
-    def _square(context: Any, builder: Any, kind: Any, array: Any) -> tuple[Any, Any]:
+    def _square(
+        context: BaseContext, builder: ir.IRBuilder, kind: types.Array, array: ir.Value
+    ) -> tuple[ir.Value, ir.Value]:
         """The data and the size of a factor, whose rows and columns are as many."""
         table = array_struct(context, builder, kind, array)
         size = builder.extract_value(table.shape, 0)

@@ -13,16 +13,20 @@ import re
 import shutil
 import tempfile
 import warnings
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numba
 from llvmlite import binding
+from numba.core.base import BaseContext
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import CPUCodegen, JITCodeLibrary
+from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import _nrt_python, rtsys
+from numba.core.typing.templates import Signature
 
 __all__ = ["CHECKED", "JIT", "KernelCache", "cache_folder", "is_kept", "sources_of"]
 
@@ -112,11 +116,11 @@ def cache_folder(file: str) -> str:
 class ReadCode(JITCodeLibrary):  # type: ignore[misc]
     """Code read from the cache, ready to run. What it takes to be linked with others is looked at if that is wanted."""
 
-    _shared_module: Any = None
+    _shared_module: binding.ModuleRef | None = None
     for_linking: bytes
 
     @classmethod
-    def _unserialize(cls, codegen: Any, state: Any) -> Any:
+    def _unserialize(cls, codegen: CPUCodegen, state: tuple[str, str, Any]) -> JITCodeLibrary:
         name, kind, data = state
         if kind != "object":
             return super()._unserialize(codegen, state)
@@ -131,7 +135,7 @@ class ReadCode(JITCodeLibrary):  # type: ignore[misc]
         """Address of one of its functions; Numba would ask for those of the linkable form whether it is there."""
         return int(self._codegen._engine.get_function_address(name))
 
-    def _get_module_for_linking(self) -> Any:
+    def _get_module_for_linking(self) -> binding.ModuleRef:
         if self._shared_module is None:
             self._shared_module = binding.parse_bitcode(self.for_linking)
             self._codegen._engine._load_defined_symbols(self._shared_module)
@@ -148,11 +152,11 @@ def _name_helpers() -> None:
 class _Folder(_CacheLocator):  # type: ignore[misc]
     """The folder of a function's cached code. Its name stands for the sources, so any checkout may share it."""
 
-    def __init__(self, function: Any, file: str) -> None:
+    def __init__(self, function: Callable[..., object], file: str) -> None:
         self._py_file, self._lineno, self._path = file, function.__code__.co_firstlineno, cache_folder(file)
 
     @classmethod
-    def from_function(cls, function: Any, file: str) -> _Folder:
+    def from_function(cls, function: Callable[..., object], file: str) -> _Folder:
         return cls(function, file)
 
     def get_cache_path(self) -> str:
@@ -174,11 +178,11 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     _impl_class = _CachedForm
 
-    def __init__(self, function: Any, allocates: bool) -> None:
+    def __init__(self, function: Callable[..., object], allocates: bool) -> None:
         super().__init__(function)
         self._allocates = allocates
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, signature: Signature, target: BaseContext) -> CompileResult | None:
         """Read a compiled form, or return None.
 
         Numba would first load all that the compiler needs, which takes longer than reading the kernels of a command.
@@ -195,7 +199,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             finally:
                 codegen._library_class = usual
 
-    def save_overload(self, signature: Any, data: Any) -> None:
+    def save_overload(self, signature: Signature, data: CompileResult) -> None:
         """Store a compiled form; warn where that is impossible."""
         if bool(numba.config.BOUNDSCHECK) != CHECKED:
             raise RuntimeError("NUMBA_BOUNDSCHECK has changed since linmax was imported; set it before that")

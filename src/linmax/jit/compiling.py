@@ -9,17 +9,22 @@ Such code is slower, and is kept in a cache of its own.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import update_wrapper
-from inspect import Parameter, Signature
+from inspect import Parameter
+from inspect import Signature as PythonSignature
 from typing import Any
 
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.base import BaseContext
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, CompileResult
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, typeof_impl
 
 from linmax.jit.announce import announced
@@ -76,7 +81,7 @@ class HelperCode(JITCodeLibrary):  # type: ignore[misc]
         """Asked for `set_env` only."""
         return self
 
-    def set_env(self, name: str, env: Any) -> None:
+    def set_env(self, name: str, env: object) -> None:
         """Do nothing: helpers refer to none of Python's objects. What a check of bounds raises is part of the code."""
 
 
@@ -85,7 +90,7 @@ class AnnouncedCompiler(Compiler):  # type: ignore[misc]
 
     code: type[JITCodeLibrary] | None = None  # the library to compile into, if not Numba's own
 
-    def compile_extra(self, function: Any) -> Any:
+    def compile_extra(self, function: Callable[..., object]) -> CompileResult:
         """Compile a function; Numba has looked into the cache before it calls this."""
         if self.code is not None:
             self.state.library = self.code(self.state.targetctx.codegen(), function.__qualname__)
@@ -106,7 +111,7 @@ class HelperCompiler(AnnouncedCompiler):
     code = HelperCode
 
 
-def general(kind: Any) -> Any:
+def general(kind: types.Type) -> types.Type:
     """The type that a helper is compiled for where it is called with this one.
 
     Numba would compile it once more for each constant, and for each kind of integer.
@@ -115,7 +120,7 @@ def general(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.Integer) and kind.bitwidth < types.int64.bitwidth else kind
 
 
-def called_in_general(dispatcher: Any) -> Any:
+def called_in_general(dispatcher: Any) -> Dispatcher:
     """Let kernels call a dispatcher by the types that `general` gives."""
     usual = dispatcher.get_call_template
     dispatcher.get_call_template = lambda args, named: usual(
@@ -162,7 +167,9 @@ class computed_once:
 class Kernel:
     """A compiled function of this package. Made by `kernel`."""
 
-    def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any], allocates: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], signature: Signature | None, options: dict[str, Any], allocates: bool
+    ) -> None:
         update_wrapper(self, function)
         self.py_func, self.signature = function, signature
         self._options, self._allocates = options, allocates
@@ -173,7 +180,7 @@ class Kernel:
         return self.signature is None and not self._allocates
 
     @computed_once
-    def dispatcher(self) -> Any:
+    def dispatcher(self) -> Dispatcher:
         """Numba's dispatcher, by which the function is compiled into its callers."""
         if self._helps:
             made = njit(pipeline_class=HelperCompiler, no_cpython_wrapper=True, **self._options)(self.py_func)
@@ -207,12 +214,12 @@ class Kernel:
 
 
 @typeof_impl.register(Kernel)  # type: ignore[untyped-decorator]
-def _type_of_kernel(function: Kernel, _: Any) -> Any:
+def _type_of_kernel(function: Kernel, _: object) -> types.Dispatcher:
     return types.Dispatcher(function.dispatcher if function.signature is None else function.compiled)
 
 
 def kernel(
-    signature: Any = None,
+    signature: Signature | None = None,
     *,
     allocates: bool = False,
     hot: bool = False,
@@ -243,7 +250,7 @@ def kernel(
 # -- checks where memory is accessed by its address ---------------------------------------------------------------
 
 
-def inside(context: Any, builder: Any, start: Any, count: Any, size: Any) -> None:
+def inside(context: BaseContext, builder: ir.IRBuilder, start: ir.Value, count: ir.Value, size: ir.Value) -> None:
     """Write code that raises IndexError unless ``count`` numbers from ``start`` on are among ``size``, if `CHECKED`.
 
     For functions that write their code themselves: Numba sees nothing of what they load and store.
@@ -258,7 +265,9 @@ def inside(context: Any, builder: Any, start: Any, count: Any, size: Any) -> Non
         context.call_conv.return_user_exc(builder, IndexError, ("a vector is out of bounds",))
 
 
-def inside_array(context: Any, builder: Any, kind: Any, array: Any, start: Any, count: Any) -> None:
+def inside_array(
+    context: BaseContext, builder: ir.IRBuilder, kind: types.Array, array: ir.Value, start: ir.Value, count: ir.Value
+) -> None:
     """Check a range of a contiguous array, whose numbers are counted through all dimensions."""
     if CHECKED:
         size = cgutils.create_struct_proxy(kind)(context, builder, array).nitems
@@ -270,7 +279,7 @@ def inside_array(context: Any, builder: Any, kind: Any, array: Any, start: Any, 
 _PYTHON_FUNCTIONS: dict[int, Callable[..., Any]] = {}
 
 
-def address_of(function: Any, signature: Any) -> int:
+def address_of(function: Any, signature: Signature) -> int:
     """Return the number by which kernels call ``function`` (0 for None)."""
     if function is None:
         return 0
@@ -282,7 +291,7 @@ def address_of(function: Any, signature: Any) -> int:
     return _address(function, signature)
 
 
-def _address(function: Any, signature: Any) -> int:
+def _address(function: Dispatcher, signature: Signature) -> int:
     with global_compiler_lock:
         if signature.args not in function.overloads:
             function.compile(signature.args)
@@ -295,10 +304,10 @@ def function_at(address: int) -> Callable[..., Any]:
     return _PYTHON_FUNCTIONS[address]
 
 
-def caller(signature: Any) -> Any:
+def caller(signature: Signature) -> Callable[..., ir.Value]:
     """Make the code of an intrinsic that calls a function of this signature by its first argument, an address."""
 
-    def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: ir.IRBuilder, _: Signature, args: Sequence[ir.Value]) -> ir.Value:
         convention = context.call_conv
         kind = convention.get_function_type(signature.return_type, signature.args)
         pointer = builder.inttoptr(args[0], kind.as_pointer())
@@ -310,15 +319,15 @@ def caller(signature: Any) -> Any:
     return codegen
 
 
-def calling(signature: Any) -> Callable[..., Any]:
+def calling(signature: Signature) -> Callable[..., Any]:
     """Return a function for kernels that calls a function of this signature: ``call(address, *arguments)``."""
     if not JIT:
         return lambda address, *args: function_at(address)(*args)
 
-    def call(_: Any, *args: Any) -> Any:
+    def call(_: object, *args: types.Type) -> tuple[Signature, Callable[..., ir.Value]]:
         return signature.return_type(types.int64, *signature.args), caller(signature)
 
     names = ["typing", "address", *(f"argument{place}" for place in range(len(signature.args)))]
-    call.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])  # type: ignore[attr-defined]
+    call.__signature__ = PythonSignature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])  # type: ignore[attr-defined]
     found: Callable[..., Any] = intrinsic(call)
     return found

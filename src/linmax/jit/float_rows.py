@@ -7,13 +7,14 @@ run time only and the arrays might overlap, so that the compiled loops would mos
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from llvmlite import ir
 from numba import float32, int64, types
 from numba.core import cgutils
+from numba.core.base import BaseContext
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import CHECKED, JIT, inside_array
@@ -43,11 +44,11 @@ SERIES = (
 class _Row:
     """Writes code that goes along a row in blocks; within `along`, a block is ``lanes`` elements from ``first`` on."""
 
-    def __init__(self, context: Any, builder: Any) -> None:
+    def __init__(self, context: BaseContext, builder: ir.IRBuilder) -> None:
         self.context, self.builder = context, builder
         self.lanes, self.first = 0, None
 
-    def along(self, width: Any, body: Callable[[], None]) -> None:
+    def along(self, width: ir.Value, body: Callable[[], None]) -> None:
         """Write the body for blocks of eight, for a block of four, and for single elements."""
         start = integer(0)
         for lanes in BLOCKS:
@@ -57,43 +58,43 @@ class _Row:
                 body()
             start = stop
 
-    def data(self, kind: Any, array: Any) -> Any:
+    def data(self, kind: types.Array, array: ir.Value) -> ir.Value:
         """Pointer to the first element of an array."""
         return data_pointer(self.context, self.builder, kind, array)
 
-    def within(self, kind: Any, array: Any, place: Any, count: Any) -> None:
+    def within(self, kind: types.Array, array: ir.Value, place: ir.Value, count: ir.Value) -> None:
         """In the checked mode: this many numbers from a place on are in the array."""
         inside_array(self.context, self.builder, kind, array, place, count)
 
-    def block(self, data: Any, place: Any) -> Any:
+    def block(self, data: ir.Value, place: ir.Value) -> ir.Value:
         """Pointer to the block of the row that starts at ``place``."""
         return vector_pointer(self.builder, data, self.builder.add(place, self.first), self.lanes)
 
-    def load(self, data: Any, place: Any) -> Any:
+    def load(self, data: ir.Value, place: ir.Value) -> ir.Value:
         """Load the block of a row."""
         return self.builder.load(self.block(data, place), align=4)
 
-    def store(self, value: Any, data: Any, place: Any) -> None:
+    def store(self, value: ir.Value, data: ir.Value, place: ir.Value) -> None:
         """Store the block of a row."""
         self.builder.store(value, self.block(data, place), align=4)
 
-    def number(self, data: Any, place: Any) -> Any:
+    def number(self, data: ir.Value, place: ir.Value) -> ir.Value:
         """One element of an array, in every lane."""
         return self.all(self.builder.load(self.builder.gep(data, [place])))
 
-    def all(self, value: Any) -> Any:
+    def all(self, value: ir.Value) -> ir.Value:
         """A run-time value in every lane."""
         return broadcast(self.builder, value, self.lanes)
 
-    def same(self, number: float, kind: Any = FLOAT) -> Any:
+    def same(self, number: float, kind: ir.Type = FLOAT) -> ir.Value:
         """A constant in every lane."""
         return constants(number, self.lanes, kind)
 
-    def fused(self, a: Any, b: Any, c: Any) -> Any:
+    def fused(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """``a * b + c``."""
         return self.builder.fadd(self.builder.fmul(a, b, flags=FUSE), c, flags=FUSE)
 
-    def log(self, values: Any) -> Any:
+    def log(self, values: ir.Value) -> ir.Value:
         """Logarithm of positive numbers: the exponent from the bits, the significand by a polynomial."""
         builder = self.builder
         held = builder.bitcast(values, ir.VectorType(I32, self.lanes))
@@ -102,7 +103,7 @@ class _Row:
         rest = builder.fsub(builder.bitcast(rest, values.type), self.same(1.0))
         return self._series(rest, builder.sitofp(power, values.type))
 
-    def log1p(self, values: Any) -> Any:
+    def log1p(self, values: ir.Value) -> ir.Value:
         """ln(1 + v) for v >= 0, accurate for small v too."""
         builder = self.builder
         small = builder.fcmp_ordered("<", values, self.same(1.0))
@@ -110,14 +111,14 @@ class _Row:
             small, self._series(values, self.same(0.0)), self.log(builder.fadd(values, self.same(1.0)))
         )
 
-    def _series(self, rest: Any, power: Any) -> Any:
+    def _series(self, rest: ir.Value, power: ir.Value) -> ir.Value:
         """ln((1 + rest) 2^power), for rest from 0 to 1."""
         series = self.same(SERIES[0])
         for number in SERIES[1:]:
             series = self.fused(series, rest, self.same(number))
         return self.fused(series, rest, self.builder.fmul(power, self.same(math.log(2.0))))
 
-    def sum(self, width: Any, term: Callable[[], Any]) -> Any:
+    def sum(self, width: ir.Value, term: Callable[[], ir.Value]) -> ir.Value:
         """The sum of what ``term`` gives for each block."""
         builder = self.builder
         sums = {
@@ -133,7 +134,7 @@ class _Row:
         eights, fours, ones = (self.total(builder.load(held)) for held in sums.values())
         return builder.fadd(eights, builder.fadd(fours, ones))
 
-    def total(self, vector: Any) -> Any:
+    def total(self, vector: ir.Value) -> ir.Value:
         """The sum of the lanes of a vector, by halves."""
         while vector.type.count > 1:
             half = vector.type.count // 2
@@ -156,7 +157,7 @@ if JIT:
         The sums stay in registers meanwhile.
         """
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             row = _Row(context, builder)
             to, of, at, by = (row.data(sig.args[i], args[i]) for i in (0, 1, 2, 6))
             lo, hi, width = args[3:6]
@@ -194,7 +195,7 @@ if JIT:
     def squash_row(_, target, at, source, place, width):  # type: ignore[no-untyped-def]
         """``target[at + c]`` is log(1 + |v|) with the sign of v = ``source[place + c]``, for c < width."""
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             row = _Row(context, builder)
             to, of = row.data(sig.args[0], args[0]), row.data(sig.args[2], args[2])
             row.within(sig.args[0], args[0], args[1], args[4])
@@ -217,7 +218,7 @@ if JIT:
     def log_row(_, target, at, width):  # type: ignore[no-untyped-def]
         """``target[at + c]`` becomes its logarithm, for c < width."""
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             row = _Row(context, builder)
             data = row.data(sig.args[0], args[0])
             row.within(sig.args[0], args[0], args[1], args[2])
@@ -230,7 +231,7 @@ if JIT:
     def shrink_row(_, cells, means, variances, width, x, steps):  # type: ignore[no-untyped-def]
         """AROW's step for one attribute: with a = variance x, mean += steps[0] a and variance -= steps[1] a^2."""
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             row = _Row(context, builder)
             data, steps_data = row.data(sig.args[0], args[0]), row.data(sig.args[5], args[5])
             for place in args[1:3]:
@@ -254,7 +255,7 @@ if JIT:
     def sum_row(_, cells, place, width):  # type: ignore[no-untyped-def]
         """The sum of ``cells[place + c]`` for c < width."""
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             row = _Row(context, builder)
             data = row.data(sig.args[0], args[0])
             row.within(sig.args[0], args[0], args[1], args[2])
@@ -269,7 +270,7 @@ if JIT:
         ln u is left in ``logs[c]``.
         """
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             row = _Row(context, builder)
             data, by = row.data(sig.args[0], args[0]), row.data(sig.args[3], args[3])
             row.within(sig.args[0], args[0], args[1], args[2])
@@ -277,7 +278,7 @@ if JIT:
             row.within(sig.args[5], args[5], integer(0), args[2])
             to = row.data(sig.args[5], args[5])
 
-            def term() -> Any:
+            def term() -> ir.Value:
                 share, factor = row.load(by, integer(0)), row.load(by, args[2])
                 size = row.fused(factor, row.load(data, args[1]), row.all(args[4]))
                 log = row.log(size)
@@ -292,7 +293,7 @@ if JIT:
     def add_row(_, target, source, factor, width):  # type: ignore[no-untyped-def]
         """``target[c] += factor source[c]`` for c < width."""
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             row, none = _Row(context, builder), integer(0)
             to, of = row.data(sig.args[0], args[0]), row.data(sig.args[1], args[1])
             for array in (0, 1):
@@ -310,7 +311,7 @@ if JIT:
     def add_log_rows(_, target, cells, places, many, width, sums, smoothing, factors, at):  # type: ignore[no-untyped-def]
         """``target[c] -= factors[at + j] ln(sums[j] - cells[places[j] + c] + smoothing)`` for j < many, c < width."""
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             row = _Row(context, builder)
             to, of, places, totals, by = (row.data(sig.args[i], args[i]) for i in (0, 1, 2, 5, 7))
             none = integer(0)

@@ -14,12 +14,13 @@ The functions ``plain_...`` define the results; they run when the compiler is of
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from llvmlite import ir
 from numba import float32, float64, int8, int32, int64
+from numba.core.base import BaseContext
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT, inside, inside_array, kernel
@@ -121,7 +122,7 @@ def plain_lowest_bit(bits: int) -> int:
     return int(bits & -bits).bit_length() - 1
 
 
-def _look_up(builder: Any, features: str, table: Any, codes: Any) -> Any:
+def _look_up(builder: ir.IRBuilder, features: str, table: ir.Value, codes: ir.Value) -> ir.Value:
     """``table[codes]`` for sixteen codes: by permutation of registers where the processor has such an instruction."""
     places = builder.zext(builder.load(codes, align=1), _SIXTEEN)
     if "+avx512f" in features:
@@ -144,12 +145,20 @@ def _look_up(builder: Any, features: str, table: Any, codes: Any) -> Any:
     return found
 
 
-def _write_close(add: Callable[..., Any]) -> Callable[..., None]:
+def _write_close(add: Callable[..., ir.Value]) -> Callable[..., None]:
     """Write the function that scores a block; ``add(builder, sum, place, j, weights)`` adds group or coordinate j."""
 
-    def write(builder: Any, scores: Any, rows: Any, block: Any, weights: Any, count: Any, slack: Any) -> None:
-        def score(row: Any) -> Any:
-            def body(j: Any, total: list[Any]) -> list[Any]:
+    def write(
+        builder: ir.IRBuilder,
+        scores: ir.Value,
+        rows: ir.Value,
+        block: ir.Value,
+        weights: ir.Value,
+        count: ir.Value,
+        slack: ir.Value,
+    ) -> None:
+        def score(row: ir.Value) -> ir.Value:
+            def body(j: ir.Value, total: list[ir.Value]) -> list[ir.Value]:
                 place = builder.mul(builder.add(builder.mul(row, count), j), integer(LANES))
                 return [add(builder, total[0], vector_pointer(builder, block, place, LANES), j, weights)]
 
@@ -166,27 +175,37 @@ def _write_close(add: Callable[..., Any]) -> Callable[..., None]:
     return write
 
 
-def _add_codes(features: str) -> Callable[..., Any]:
-    def add(builder: Any, total: Any, place: Any, group: Any, tables: Any) -> Any:
+def _add_codes(features: str) -> Callable[..., ir.Value]:
+    def add(builder: ir.IRBuilder, total: ir.Value, place: ir.Value, group: ir.Value, tables: ir.Value) -> ir.Value:
         table = builder.gep(tables, [builder.mul(group, integer(LANES))])
         return builder.fadd(total, _look_up(builder, features, table, place))
 
     return add
 
 
-def _add_ratings(builder: Any, total: Any, place: Any, coordinate: Any, weights: Any) -> Any:
+def _add_ratings(
+    builder: ir.IRBuilder, total: ir.Value, place: ir.Value, coordinate: ir.Value, weights: ir.Value
+) -> ir.Value:
     weight = broadcast(builder, builder.load(builder.gep(weights, [coordinate])), LANES)
     return builder.fadd(total, builder.fmul(weight, builder.load(place, align=4), flags=FUSE), flags=FUSE)
 
 
-def _write_used_below(builder: Any, uses: Any, first: Any, limit: Any) -> None:
+def _write_used_below(builder: ir.IRBuilder, uses: ir.Value, first: ir.Value, limit: ir.Value) -> None:
     """One comparison of sixteen."""
     counts = builder.load(vector_pointer(builder, uses, first, LANES), align=4)
     below = builder.icmp_signed("<", counts, broadcast(builder, builder.trunc(limit, I32), LANES))
     builder.ret(builder.zext(builder.bitcast(below, I16), I64))
 
 
-def _call_close(context: Any, builder: Any, sig: Any, args: Any, name: str, width: int, add: Any) -> Any:
+def _call_close(
+    context: BaseContext,
+    builder: ir.IRBuilder,
+    sig: Signature,
+    args: Sequence[ir.Value],
+    name: str,
+    width: int,
+    add: ir.Value,
+) -> ir.Value:
     """Call the function that scores a block; ``width`` numbers of the weights belong to a group or coordinate."""
     scores, weights = (array_struct(context, builder, sig.args[i], args[i]) for i in (0, 3))
     rows, count = builder.extract_value(scores.shape, 0), builder.sdiv(weights.nitems, integer(width))

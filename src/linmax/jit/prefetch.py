@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from llvmlite import ir
 from numba import int64, types
+from numba.core.base import BaseContext
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import JIT
@@ -21,7 +24,7 @@ if JIT:
         Not into the first: it is small, and many prefetches at once would evict each other.
         """
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: ir.IRBuilder, sig: Signature, args: Sequence[ir.Value]) -> ir.Value:
             prefetch_pointer(builder, data_pointer(context, builder, sig.args[0], *args), locality=2)
             return context.get_dummy_value()
 
@@ -29,5 +32,5 @@ if JIT:
 
 else:
 
-    def fetch(array: Any, place: int) -> None:
+    def fetch(array: ir.Value, place: int) -> None:
         """Do nothing: interpreted code gains nothing from a prefetch."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import float64, int32, int64, types
 from numba.core import cgutils
+from numba.core.base import BaseContext
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from linmax.jit.compiling import CHECKED, JIT, inside_array
@@ -115,15 +117,15 @@ def plain_place_of(scores: np.ndarray, known: int, skip: int, least: float, last
 class _WeightedRows(NamedTuple):
     """The rows that a pass adds up, as IR values."""
 
-    weights: Any  # pointer to the first row
-    stride: Any
-    numbers: Any  # pointer to the int32 row numbers, or None when value j belongs to row j
-    values: Any
-    count: Any
-    within: Any  # how many row numbers may be read, those of later instances included
+    weights: ir.Value  # pointer to the first row
+    stride: ir.Value
+    numbers: ir.Value  # pointer to the int32 row numbers, or None when value j belongs to row j
+    values: ir.Value
+    count: ir.Value
+    within: ir.Value  # how many row numbers may be read, those of later instances included
 
 
-def _places(builder: Any, rows: _WeightedRows, j: Any, together: int) -> list[Any]:
+def _places(builder: ir.IRBuilder, rows: _WeightedRows, j: ir.Value, together: int) -> list[ir.Value]:
     """The row numbers from j on, one or an even number of them; two by each load, since loads limit the speed."""
     following = [builder.add(j, integer(way), flags=("nsw",)) for way in range(together)]
     if rows.numbers is None:
@@ -139,34 +141,39 @@ def _places(builder: Any, rows: _WeightedRows, j: Any, together: int) -> list[An
     return found
 
 
-def _rows(builder: Any, rows: _WeightedRows, j: Any, together: int) -> list[Any]:
+def _rows(builder: ir.IRBuilder, rows: _WeightedRows, j: ir.Value, together: int) -> list[ir.Value]:
     """Pointers to the rows from j on."""
     starts = [builder.mul(place, rows.stride, flags=("nsw",)) for place in _places(builder, rows, j, together)]
     return [builder.gep(rows.weights, [start]) for start in starts]
 
 
 def _write_pass(
-    builder: Any, scores: Any, start: Any, factor: Any, rows: _WeightedRows, shape: tuple[int, int, int]
+    builder: ir.IRBuilder,
+    scores: ir.Value,
+    start: ir.Value,
+    factor: ir.Value,
+    rows: _WeightedRows,
+    shape: tuple[int, int, int],
 ) -> None:
     """Write one pass over the rows, for as many classes as the shape has: ``scores = factor * start + sum of rows``."""
     lanes, parts, ways = shape
     vector = ir.VectorType(DOUBLE, lanes)
     streamed = parts == 1  # with more classes the weights, not the rows, limit the speed
 
-    def prefetch_weights(j: Any) -> None:
+    def prefetch_weights(j: ir.Value) -> None:
         coming = builder.add(j, integer(_ROWS_AHEAD))
         there = builder.icmp_signed("<=", builder.add(coming, integer(ways)), rows.within)
         for at in _rows(builder, rows, builder.select(there, coming, j), ways):
             for part in range(parts):
                 prefetch_pointer(builder, builder.gep(at, [integer(part * lanes)]), locality=3)
 
-    def prefetch_stream(j: Any) -> None:
+    def prefetch_stream(j: ir.Value) -> None:
         ahead = builder.add(j, integer(_VALUES_AHEAD))
         for pointer in (rows.values,) if rows.numbers is None else (rows.values, rows.numbers):
             prefetch_pointer(builder, builder.gep(pointer, [ahead]), locality=3)
 
-    def add(together: int) -> Callable[[Any, list[Any]], list[Any]]:
-        def body(j: Any, sums: list[Any]) -> list[Any]:
+    def add(together: int) -> Callable[[ir.Value, list[ir.Value]], list[ir.Value]]:
+        def body(j: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             if together > 1 and streamed:
                 prefetch_stream(j)
             if rows.numbers is not None and together > 1 and lanes > 1:  # rows of one number gain nothing
@@ -199,11 +206,11 @@ def _write_pass(
 def _write_scores(sparse: bool) -> Callable[..., None]:
     """The writer of the function that adds up rows, sparse or dense: a pass for every block of classes."""
 
-    def write(builder: Any, *arguments: Any) -> None:
+    def write(builder: ir.IRBuilder, *arguments: ir.Value) -> None:
         scores, weights, stride, start, factor, values, count, *sparse_only = arguments
         numbers, within = sparse_only if sparse else (None, None)
 
-        def block(first: Any, step: Any, shape: tuple[int, int, int]) -> None:
+        def block(first: ir.Value, step: ir.Value, shape: tuple[int, int, int]) -> None:
             to, of, begin = [builder.gep(pointer, [first]) for pointer in (scores, weights, start)]
             _write_pass(builder, to, begin, factor, _WeightedRows(of, step, numbers, values, count, within), shape)
 
@@ -220,7 +227,7 @@ def _write_scores(sparse: bool) -> Callable[..., None]:
         done = integer(0)
         for shape in (_WIDE, _NARROW):
 
-            def body(first: Any, _: list[Any], shape: tuple[int, int, int] = shape) -> list[Any]:
+            def body(first: ir.Value, _: list[ir.Value], shape: tuple[int, int, int] = shape) -> list[ir.Value]:
                 block(first, stride, shape)
                 return []
 
@@ -230,7 +237,9 @@ def _write_scores(sparse: bool) -> Callable[..., None]:
     return write
 
 
-def _scores(context: Any, builder: ir.IRBuilder, kinds: Any, args: Any, sparse: bool) -> ir.Value:
+def _scores(
+    context: BaseContext, builder: ir.IRBuilder, kinds: Sequence[types.Type], args: Sequence[ir.Value], sparse: bool
+) -> ir.Value:
     """Call the function that adds up rows: those that the last arguments name, or all."""
     scores, start, first, factor, weights, base, stride, *which = args
     if sparse:
@@ -303,8 +312,14 @@ def _write_place_of(
 if JIT:
 
     def _among_scores(
-        context: Any, builder: ir.IRBuilder, sig: Any, args: Any, name: str, kind: Any, write: Any
-    ) -> Any:
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        sig: Signature,
+        args: Sequence[ir.Value],
+        name: str,
+        kind: ir.Type,
+        write: Callable[..., None],
+    ) -> ir.Value:
         """Call a function that looks at the known scores, in whole vectors."""
         eights = builder.and_(builder.add(args[1], integer(7)), integer(-8))
         inside_array(context, builder, sig.args[0], args[0], integer(0), eights)

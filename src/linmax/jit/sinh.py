@@ -6,7 +6,6 @@ The functions ``plain_...`` define the results up to rounding; they run when the
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -54,18 +53,18 @@ def plain_sinh_weights(weights: np.ndarray, memory: np.ndarray, index: np.ndarra
     return largest
 
 
-def _eight(number: float) -> Any:
+def _eight(number: float) -> ir.Value:
     return constants(number, 8, DOUBLE)
 
 
-def _twice_sinh(builder: Any, x: Any) -> tuple[Any, Any]:
+def _twice_sinh(builder: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """|2^x - 2^-x| and 2^x - 2^-x for eight x. With m = 2^|x| - 1 the first is m + m / (m + 1).
 
     m comes from the Taylor series at the nearest integer, so that small x lose no digits. Products and sums are fused
     explicitly, not at the compiler's discretion, so that every caller gets the same bits.
     """
 
-    def fused(a: Any, b: Any, c: Any) -> Any:
+    def fused(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         kind = ir.FunctionType(EIGHT_DOUBLES, [EIGHT_DOUBLES] * 3)
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fma.v8f64"), [a, b, c])
 
@@ -90,11 +89,13 @@ def _twice_sinh(builder: Any, x: Any) -> tuple[Any, Any]:
     return result, builder.bitcast(builder.or_(builder.bitcast(result, EIGHT_INTS), sign), EIGHT_DOUBLES)
 
 
-def _write_sinh_weights(builder: Any, weights: Any, memory: Any, index: Any, count: Any, rate: Any) -> None:
+def _write_sinh_weights(
+    builder: ir.IRBuilder, weights: ir.Value, memory: ir.Value, index: ir.Value, count: ir.Value, rate: ir.Value
+) -> None:
     """Gather eight coordinates, transform them, scatter the weights, and keep the largest magnitude."""
     rates, largest = broadcast(builder, rate, 8), _eight(0.0)
 
-    def some(first: Any, lanes: int, largest: Any) -> Any:
+    def some(first: ir.Value, lanes: int, largest: ir.Value) -> ir.Value:
         sums, places = _eight(0.0), []
         for lane in range(lanes):
             places.append(builder.load(builder.gep(index, [builder.add(first, integer(lane))])))
@@ -105,7 +106,7 @@ def _write_sinh_weights(builder: Any, weights: Any, memory: Any, index: Any, cou
             builder.store(builder.extract_element(weight, ir.Constant(I32, lane)), builder.gep(weights, [place]))
         return larger(builder, size, largest)
 
-    def result(largest: Any) -> None:
+    def result(largest: ir.Value) -> None:
         builder.ret(builder.extract_element(largest_lane(builder, largest), ir.Constant(I32, 0)))
 
     few, many = builder.append_basic_block("few"), builder.append_basic_block("many")
@@ -116,7 +117,7 @@ def _write_sinh_weights(builder: Any, weights: Any, memory: Any, index: Any, cou
     builder.position_at_end(many)
     end = builder.sub(count, integer(8))
 
-    def eight(j: Any, carried: list[Any]) -> list[Any]:
+    def eight(j: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
         first = builder.select(builder.icmp_signed("<", j, end), j, end)  # the last eight may overlap those before
         return [some(first, 8, carried[0])]
 

@@ -7,14 +7,19 @@ fields by name. When nothing is compiled a struct is a Python object with attrib
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 from zlib import crc32
 
 import numpy as np
+from llvmlite import ir
 from numba import float64, int64, types
 from numba.core import cgutils
-from numba.core.typing.templates import AttributeTemplate
+from numba.core.base import BaseContext
+from numba.core.datamodel.manager import DataModelManager
+from numba.core.pythonapi import _UnboxContext as UnboxContext
+from numba.core.typing.templates import AttributeTemplate, Signature
 from numba.extending import (
     NativeValue,
     infer_getattr,
@@ -44,9 +49,9 @@ class StructType(types.Type):  # type: ignore[misc]
     Its name has a checksum of the fields, so that a cached kernel never meets a struct of another layout.
     """
 
-    def __init__(self, name: str, fields: dict[str, Any]) -> None:
+    def __init__(self, name: str, fields: dict[str, types.Type]) -> None:
         super().__init__(name=f"Struct({name}-{crc32(str(fields).encode()):x})")
-        self.fields: dict[str, tuple[Any, int]] = {}
+        self.fields: dict[str, tuple[types.Type, int]] = {}
         self.size = 0
         for field, kind in fields.items():
             self.fields[field] = kind, self.size
@@ -55,7 +60,7 @@ class StructType(types.Type):  # type: ignore[misc]
 
 @register_model(StructType)
 class _StructModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Any) -> None:
+    def __init__(self, manager: DataModelManager, kind: StructType) -> None:
         super().__init__(manager, kind, I64)
 
 
@@ -63,16 +68,16 @@ class _StructModel(models.PrimitiveModel):  # type: ignore[misc]
 class _Fields(AttributeTemplate):  # type: ignore[misc]
     key = StructType
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind: StructType, name: str) -> types.Type | None:
         return kind.fields[name][0] if name in kind.fields else None
 
 
-def _pointer(builder: Any, address: Any, place: int) -> Any:
+def _pointer(builder: ir.IRBuilder, address: ir.Value, place: int) -> ir.Value:
     return builder.inttoptr(builder.add(address, I64(8 * place)), I64.as_pointer())
 
 
 @lower_getattr_generic(StructType)  # type: ignore[untyped-decorator]
-def _load(context: Any, builder: Any, struct: Any, address: Any, name: str) -> Any:
+def _load(context: BaseContext, builder: ir.IRBuilder, struct: StructType, address: ir.Value, name: str) -> ir.Value:
     kind, place = struct.fields[name]
     pointer = _pointer(builder, address, place)
     if not isinstance(kind, types.Array):
@@ -80,7 +85,7 @@ def _load(context: Any, builder: Any, struct: Any, address: Any, name: str) -> A
     array = cgutils.create_struct_proxy(kind)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     shape = [builder.load(builder.gep(pointer, [I64(1 + axis)])) for axis in range(kind.ndim)]
-    strides: list[Any] = []
+    strides: list[ir.Value] = []
     stride = I64(size)
     for length in reversed(shape):
         strides.insert(0, stride)
@@ -92,7 +97,9 @@ def _load(context: Any, builder: Any, struct: Any, address: Any, name: str) -> A
 
 
 @lower_setattr_generic(StructType)  # type: ignore[untyped-decorator]
-def _store(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
+def _store(
+    context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Sequence[ir.Value], name: str
+) -> None:
     kind, place = signature.args[0].fields[name]
     if kind not in (int64, float64):
         raise TypeError(f"kernels may set numbers of a struct only, not {name}")
@@ -101,7 +108,7 @@ def _store(context: Any, builder: Any, signature: Any, args: Any, name: str) -> 
 
 
 @unbox(StructType)  # type: ignore[untyped-decorator]
-def _unbox(_: Any, value: Any, c: Any) -> Any:
+def _unbox(_: StructType, value: ir.Value, c: UnboxContext) -> NativeValue:
     address = c.pyapi.object_getattr_string(value, "address")
     word = c.pyapi.long_as_longlong(address)
     c.pyapi.decref(address)
@@ -114,25 +121,25 @@ class _Number:
     def __init__(self, view: str, place: int) -> None:
         self.view, self.place = view, place
 
-    def __get__(self, struct: Any, owner: Any) -> Any:
+    def __get__(self, struct: Struct | None, owner: type) -> Any:
         return self if struct is None else getattr(struct, self.view)[self.place]
 
-    def __set__(self, struct: Any, value: Any) -> None:
+    def __set__(self, struct: Struct, value: float) -> None:
         getattr(struct, self.view)[self.place] = value
 
 
 class _Reference:
     """An array or struct of a struct: the object is kept, its address stored in memory."""
 
-    def __init__(self, name: str, kind: Any, place: int) -> None:
+    def __init__(self, name: str, kind: types.Type, place: int) -> None:
         self.name, self.kind, self.place = name, kind, place
         if isinstance(kind, types.Array):
             self.dtype = as_dtype(kind.dtype)
 
-    def __get__(self, struct: Any, owner: Any) -> Any:
+    def __get__(self, struct: Struct | None, owner: type) -> Any:
         return self if struct is None else struct.objects[self.name]
 
-    def __set__(self, struct: Any, value: Any) -> None:
+    def __set__(self, struct: Struct, value: Any) -> None:
         if isinstance(self.kind, types.Array):
             fits = value.dtype == self.dtype and value.ndim == self.kind.ndim and value.flags.c_contiguous
             if not fits:
@@ -155,7 +162,7 @@ class Struct:
     Numbers start at 0. Arrays must be set before a kernel reads them, and stay where they are meanwhile.
     """
 
-    numba_type: ClassVar[Any]
+    numba_type: ClassVar[StructType]
     address: int
 
     def __init_subclass__(cls) -> None:
@@ -169,23 +176,23 @@ class Struct:
             else:
                 setattr(cls, name, _Reference(name, kind, place))
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, **values: object) -> None:
         if JIT:
             memory = np.zeros(self.numba_type.size, np.int64)
             self.address = int(memory.ctypes.data)
             self.integers, self.floats = memory.data, memory.view(np.float64).data  # quicker to set than arrays
-            self.objects: dict[str, Any] = {}
+            self.objects: dict[str, np.ndarray | Struct] = {}
         else:
             self.address = id(self)
             _OBJECTS[self.address] = self
         self.bind(**values)
 
-    def bind(self, **values: Any) -> None:
+    def bind(self, **values: object) -> None:
         """Set fields by name."""
         for name, value in values.items():
             setattr(self, name, value)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise TypeError("a struct holds addresses of this process; make it again instead of copying it")
 
     @classmethod
@@ -202,7 +209,7 @@ class Struct:
 
 
 @typeof_impl.register(Struct)  # type: ignore[untyped-decorator]
-def _type_of_struct(struct: Struct, _: Any) -> Any:
+def _type_of_struct(struct: Struct, _: object) -> StructType:
     return struct.numba_type
 
 
@@ -220,5 +227,5 @@ if JIT:
 
 else:
 
-    def act(function: int, struct: Any, begin: int, end: int) -> int:
+    def act(function: int, struct: Struct | int, begin: int, end: int) -> int:
         return int(function_at(function)(struct if isinstance(struct, Struct) else _OBJECTS[struct], begin, end))

@@ -7,10 +7,12 @@ how the compiler vectorises, because it is not asked to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+from numba.core.base import BaseContext
+from numba.core.cgutils import _StructProxy as StructProxy
 
 __all__ = [
     "BIT",
@@ -44,35 +46,35 @@ EIGHT_DOUBLES, EIGHT_INTS = ir.VectorType(DOUBLE, 8), ir.VectorType(I64, 8)
 FUSE = ("contract",)  # flags of a product and a sum that may become one fused operation
 
 
-def integer(number: int) -> Any:
+def integer(number: int) -> ir.Value:
     """A 64-bit integer constant."""
     return ir.Constant(I64, number)
 
 
-def constants(number: float, lanes: int, kind: Any) -> Any:
+def constants(number: float, lanes: int, kind: ir.Type) -> ir.Value:
     """A vector whose lanes are all the same constant."""
     return ir.Constant(ir.VectorType(kind, lanes), [number] * lanes)
 
 
-def broadcast(builder: Any, value: Any, lanes: int) -> Any:
+def broadcast(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     """A vector whose lanes are all the same run-time value."""
     kind = ir.VectorType(value.type, lanes)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(I32, 0))
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
 
 
-def vector_pointer(builder: Any, pointer: Any, offset: Any, lanes: int) -> Any:
+def vector_pointer(builder: ir.IRBuilder, pointer: ir.Value, offset: ir.Value, lanes: int) -> ir.Value:
     """Pointer to the vector of ``lanes`` elements that starts ``offset`` elements after the pointer."""
     there = builder.gep(pointer, [offset])
     return builder.bitcast(there, ir.VectorType(there.type.pointee, lanes).as_pointer())
 
 
-def larger(builder: Any, a: Any, b: Any) -> Any:
+def larger(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
     """The larger of two numbers, lane by lane."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-def largest_lane(builder: Any, vector: Any) -> Any:
+def largest_lane(builder: ir.IRBuilder, vector: ir.Value) -> ir.Value:
     """The largest of eight lanes, in all of them."""
     for half in (4, 2, 1):
         rotated = ir.Constant(ir.VectorType(I32, 8), [(lane + half) % 8 for lane in range(8)])
@@ -80,7 +82,7 @@ def largest_lane(builder: Any, vector: Any) -> Any:
     return vector
 
 
-def prefetch_pointer(builder: Any, pointer: Any, locality: int) -> None:
+def prefetch_pointer(builder: ir.IRBuilder, pointer: ir.Value, locality: int) -> None:
     """Prefetch for reading; ``locality`` 3 is the first-level cache, 2 the second."""
     kind = ir.FunctionType(VOID, [I8.as_pointer(), I32, I32, I32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
@@ -90,8 +92,13 @@ def prefetch_pointer(builder: Any, pointer: Any, locality: int) -> None:
 
 
 def loop(
-    builder: Any, start: Any, step: int, stop: Any, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]
-) -> list[Any]:
+    builder: ir.IRBuilder,
+    start: ir.Value,
+    step: int,
+    stop: ir.Value,
+    carried: list[ir.Value],
+    body: Callable[[ir.Value, list[ir.Value]], list[ir.Value]],
+) -> list[ir.Value]:
     """``for j = start; j + step <= stop; j += step: carried = body(j, carried)``; returns j and what was carried."""
     before = builder.block
     head, inside, after = (builder.append_basic_block(f"loop.{name}") for name in ("head", "body", "after"))
@@ -117,8 +124,13 @@ def loop(
 
 
 def call_own(
-    builder: Any, name: str, result: Any, write: Callable[..., None], *arguments: Any, how: str = "noinline"
-) -> Any:
+    builder: ir.IRBuilder,
+    name: str,
+    result: ir.Type,
+    write: Callable[..., None],
+    *arguments: ir.Value,
+    how: str = "noinline",
+) -> ir.Value:
     """Call a function of the compiled module, whose body ``write`` generates at the first call.
 
     A function of its own does not share registers with the loop around the call, and is compiled once however often it
@@ -135,18 +147,20 @@ def call_own(
     return builder.call(function, arguments)
 
 
-def declared(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+def declared(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Type) -> ir.Function:
     """A function that the compiler has by itself, such as an instruction of one kind of processor; by its types."""
     function = builder.module.globals.get(name)
     return ir.Function(builder.module, ir.FunctionType(result, arguments), name) if function is None else function
 
 
-def array_struct(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def array_struct(context: BaseContext, builder: ir.IRBuilder, kind: types.Array, value: ir.Value) -> StructProxy:
     """The fields of a Numba array: ``data``, ``nitems``, ``shape``."""
     return cgutils.create_struct_proxy(kind)(context, builder, value)
 
 
-def data_pointer(context: Any, builder: Any, kind: Any, value: Any, start: Any = None) -> Any:
+def data_pointer(
+    context: BaseContext, builder: ir.IRBuilder, kind: types.Array, value: ir.Value, start: ir.Value = None
+) -> ir.Value:
     """Pointer to the element of an array at the flat index ``start``, or to its first."""
     data = array_struct(context, builder, kind, value).data
     return data if start is None else builder.gep(data, [start])
