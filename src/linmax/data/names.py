@@ -365,9 +365,10 @@ def _distinct_values(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if array.dtype.kind in "iu" and array.size:
         lowest, highest = int(array.min()), int(array.max())
         if highest - lowest < COUNTED_RANGE and highest < 2**63:
-            places = (array.astype(np.int64, copy=False) - lowest).astype(np.int32)
-            present = np.zeros(highest - lowest + 1, bool)
-            present[places] = True
+            wide = array.astype(np.int64, copy=False)
+            wide = wide - lowest if lowest else wide
+            present = np.bincount(wide.ravel()) > 0
+            places = wide.astype(np.int32)
             if not present.all():
                 places = (np.cumsum(present, dtype=np.int32) - 1)[places]
             return (np.flatnonzero(present) + lowest).astype(array.dtype), places
