@@ -385,3 +385,16 @@ def test_weights_that_leave_the_range_are_refused(kind: str) -> None:
     instances = linmax.instances(attributes=given, thresholds=False)
     with pytest.raises(OverflowError, match=r"left the range of floats at trial 2; scale the instances down"):
         run("perceptron(1e60)", instances, [0, 1, 0])
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("learner", ["perceptron", "A-perceptron", "R(s=10, u=2)-arow", "pa"])
+def test_a_weight_counts_for_its_trial_alone(learner: str) -> None:
+    """Trials of one weight are played by a path of their own, those with weights in between by the engine."""
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
+    mixed, weighed = linmax.Learner(learner), linmax.Learner(learner)
+    for t, (row, label) in enumerate(zip(rows.tolist(), labels.tolist(), strict=True)):
+        attributes, weight = dict(zip("abcd", row, strict=True)), 3.0 if t % 7 == 3 else 1.0
+        expected = weighed.learn(attributes, label, weight=weight)
+        assert mixed.learn(attributes, label, **({} if weight == 1.0 else {"weight": weight})) == expected

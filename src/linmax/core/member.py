@@ -444,8 +444,7 @@ def learn(m: RunningRule, t: int, _: int) -> int:
     label = np.int64(m.trials.labels[t])
     if label < 0:
         return 0
-    if m.trials.weighted:
-        m.scalars[WEIGHT] = m.trials.weights[t]
+    m.scalars[WEIGHT] = m.trials.weights[t] if m.trials.weighted else 1.0
     new = label >= known_at(m, t)
     if m.rivals == ALL or (m.rivals == VIOLATED and not new):
         return act(m.present, m, t, label)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linmax.core.contract import SPREAD, STEP, STRIDE, WEIGHT, Played, RunningTrials, State, Trials
+from linmax.core.contract import SPREAD, STEP, STRIDE, Played, RunningTrials, State, Trials
 from linmax.core.linear_max import TIED
 from linmax.core.member import RunningRule, learn, note_update, present_everywhere, rescale, rescore, search
 from linmax.core.rivals import RIVALS, present_rivals
@@ -150,8 +150,6 @@ class Bench:
     def show(self, trials: Trials) -> None:
         """Let the kernels see these trials; weights may have changed since the last ones."""
         self.trials.bind(**trials._asdict(), weighted=int((trials.weights != 1.0).any()))
-        if self.members:
-            self.state.scalars[:, WEIGHT] = 1.0
         self.reserve(trials.scores.shape[2], most_touched(trials), 0)
         for member in self.members:
             member.total, member.limit = -1.0, 0
