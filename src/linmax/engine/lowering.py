@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from linmax.core.contract import Rule
 from linmax.engine.learner_node import LearnerNode
@@ -12,8 +12,10 @@ from linmax.techniques.technique import MemberTechnique, PrefixTechnique, Techni
 
 __all__ = ["Lowering", "lower"]
 
+Learner: TypeAlias = Rule | Technique | Description
 
-def lower(learner: Any) -> tuple[Node, list[Run]]:
+
+def lower(learner: Learner) -> tuple[Node, list[Run]]:
     """The node of a description, and the members that it needs."""
     lowering = Lowering()
     return lowering(learner), lowering.runs
@@ -24,9 +26,10 @@ class Lowering:
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
-        self._alike: dict[Any, list[int]] = {}  # members by what is quick to compare of their rules
+        # Members by what is quick to compare of their rules.
+        self._alike: dict[tuple[str, tuple[float, ...]], list[int]] = {}
 
-    def __call__(self, learner: Any) -> Node:
+    def __call__(self, learner: Learner) -> Node:
         """The node of a description."""
         if isinstance(learner, Technique):
             return learner.node(self)
@@ -69,7 +72,7 @@ class Lowering:
         return len(self.runs) - 1
 
 
-def _remedy(applied: list[MemberTechnique], described: Any) -> str:
+def _remedy(applied: list[MemberTechnique], described: object) -> str:
     """Return the notation to write instead of a technique of one rule that was applied to something else."""
     if isinstance(described, PrefixTechnique) and isinstance(described.base, (Rule, MemberTechnique)):
         for technique in reversed(applied):
