@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Contributions", "InstanceExplanation", "explain_trials"]
 
-LEAST_PROBABILITY = 1e-300  # probability below which logarithms end
+LOG_FLOOR = 1e-300  # probability below which logarithms end
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _explain(model: Model, engine: Engine, row: Trials, dense: np.ndarray, spars
         weights=np.repeat(row.weights, size),
     )
     logs = np.log(
-        np.maximum(model.probabilities(engine.judge(variants)[1][:, : len(model.classes)]), LEAST_PROBABILITY)
+        np.maximum(model.probabilities(engine.judge(variants)[1][:, : len(model.classes)]), LOG_FLOOR)
     )
     second, winner = np.argsort(logs[0], kind="stable")[-2:].tolist()
     leads = logs[:, winner] - logs[:, second]
