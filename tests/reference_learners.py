@@ -191,10 +191,10 @@ class ReferenceAveraged:
 
 
 class ReferenceKalman:
-    """Softmax by a Kalman filter with a diagonal for each class, of prior variance 10; of numbers it forgets slowly."""
+    """Softmax by a Kalman filter with a diagonal for each class, of prior variance 10; of numbers it forgets as it learns."""
 
-    def __init__(self, columns: int, k: int, growth: float = 1.0005) -> None:
-        self.weights, self.variances, self.growth = np.zeros((columns, k)), np.full((columns, k), 10.0), growth
+    def __init__(self, columns: int, k: int, forgetting: float = 1 / 200) -> None:
+        self.weights, self.variances, self.forgetting = np.zeros((columns, k)), np.full((columns, k), 10.0), forgetting
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         return x @ self.weights
@@ -204,8 +204,8 @@ class ReferenceKalman:
             along, curvature = self.variances[:, c] * x, share * (1.0 - share)
             size = 1.0 + curvature * (x @ along)
             self.weights[:, c] += ((c == label) - share) * along / size
-            self.variances[:, c] -= curvature * along**2 / size
-        self.variances = np.minimum(10.0, self.growth * self.variances)
+            smaller = self.variances[:, c] - curvature * along**2 / size
+            self.variances[:, c] = np.minimum(10.0, (1.0 + self.forgetting * curvature) * smaller)
 
 
 def unit(x: np.ndarray) -> np.ndarray:
@@ -306,7 +306,7 @@ class ReferencePool:
         self.sparse, self.k, self.trials, self.constant = sparse, k, 0, constant
         self.raw: list = [] if sparse else [None, None, ReferenceNearest(k)]
         dense = (ReferencePa, ReferenceScw, ReferenceAveraged, ReferenceKalman)
-        makers = (ReferencePa, partial(ReferenceKalman, growth=1.0)) if sparse else dense
+        makers = (ReferencePa, partial(ReferenceKalman, forgetting=0.0)) if sparse else dense
         self.members: list = [maker(columns + 1, k) for maker in makers]
         if sparse:
             self.members.append(ReferenceBayes(columns + 1, k, 0.1))

@@ -109,9 +109,7 @@ def _explain(model: Model, engine: Engine, row: Trials, dense: np.ndarray, spars
         labels=np.repeat(row.labels, size),
         weights=np.repeat(row.weights, size),
     )
-    logs = np.log(
-        np.maximum(model.probabilities(engine.judge(variants)[1][:, : len(model.classes)]), LOG_FLOOR)
-    )
+    logs = np.log(np.maximum(model.probabilities(engine.judge(variants)[1][:, : len(model.classes)]), LOG_FLOOR))
     second, winner = np.argsort(logs[0], kind="stable")[-2:].tolist()
     leads = logs[:, winner] - logs[:, second]
     blocks = (voters, raters, columns, row.indices[places])

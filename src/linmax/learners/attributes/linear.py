@@ -7,7 +7,8 @@ Attributes are standardised, cut off at 5 deviations and divided by sqrt(d). The
 - the averaged Perceptron; a weight is how many steps it takes, but no more than put the label ahead;
 - softmax, by the extended Kalman filter with a diagonal: with P_c its probabilities, v_c = 10 sum_f S_fc x_f^2 and
   h = P_c (1 - P_c), a trial of weight w moves M_fc by w 10 S_fc x_f ([c = label] - P_c) / (1 + w h v_c) and S_fc by
-  -w h 10 (S_fc x_f)^2 / (1 + w h v_c). Then S grows by 1/2000, to 1 at most: it forgets, and so follows drift.
+  -w h 10 (S_fc x_f)^2 / (1 + w h v_c). Then S_fc grows by w h / 200 of itself, to 1 at most: it forgets as it learns,
+  and so follows drift.
 
 The constant is scaled like any attribute otherwise; d is how many attributes were met so far.
 
@@ -46,7 +47,7 @@ PHI = 1.2815515655446004  # the normal quantile of eta = .9, for SCW
 # Rows of an attribute's cells: PA; SCW's means and variances; the Perceptron and its lag; the softmax's means and
 # variances, which are in units of `PRIOR`
 PA, SCW, SCW_VARIANCE, PERCEPTRON, LAG, SOFTMAX, VARIANCE, ROWS = range(8)
-GROWTH = 1.0 + 1.0 / 2000.0  # of its variances at each trial: it remembers about 2,000 trials
+FORGETTING = 1.0 / 200.0  # times h: the share by which the softmax's variances grow at each trial
 
 
 @kernel()
@@ -126,13 +127,15 @@ def learn_softmax(m: Any, x: np.ndarray, label: int, known: int, weight: float) 
         for c in range(sizes.size):
             sizes[c] += square * row[VARIANCE, c]
     kalman_step(m.scores[SOFTMAX], sizes, label, known, weight, m.steps)
-    growth, most = np.float32(GROWTH), np.float32(1.0)
+    growth, most = sizes, np.float32(1.0)
+    for c in range(growth.size):
+        growth[c] = 1.0 + FORGETTING * sizes[c]
     for f in range(x.size):
         row, value = cells[f], x[f]
-        for c in range(sizes.size):
+        for c in range(growth.size):
             along = row[VARIANCE, c] * value
             row[SOFTMAX, c] += move[c] * along
-            row[VARIANCE, c] = min(most, growth * (row[VARIANCE, c] - shrink[c] * along * along))
+            row[VARIANCE, c] = min(most, growth[c] * (row[VARIANCE, c] - shrink[c] * along * along))
 
 
 @kernel()

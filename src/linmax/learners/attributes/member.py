@@ -166,8 +166,9 @@ def kalman_step(means: np.ndarray, sizes: np.ndarray, label: int, known: int, we
     """Write how far a softmax by the extended Kalman filter moves for each class, and by how much its variances shrink.
 
     ``means`` are its scores and ``sizes`` the sums of x_f^2 S_fc; variances are in units of `PRIOR`. With
-    along = S_fc x_f, weights move by ``steps[0, c]`` along, and variances fall by ``steps[1, c]`` along^2. Of a class
-    that is denied, the rest are made more probable.
+    along = S_fc x_f, weights move by ``steps[0, c]`` along, and variances fall by ``steps[1, c]`` along^2. ``sizes``
+    receives what the trial tells of each class, h = weight P (1 - P). Of a class that is denied, the rest are made more
+    probable.
     """
     shares, largest, total, wrong = steps[0], -np.inf, 0.0, DENIED - label if label < 0 else -1
     for c in range(known):
@@ -178,11 +179,12 @@ def kalman_step(means: np.ndarray, sizes: np.ndarray, label: int, known: int, we
     rest = total - shares[wrong] if wrong >= 0 else 0.0
     for c in range(shares.size):
         if c >= known:
-            steps[0, c] = steps[1, c] = 0.0
+            steps[0, c] = steps[1, c] = sizes[c] = 0.0
             continue
         share, right = shares[c] / total, 1.0 if c == label else 0.0
         if wrong >= 0:
             right = shares[c] / rest if c != wrong and rest > 0.0 else 0.0
-        curvature = weight * PRIOR * share * (1.0 - share)
-        size = 1.0 + curvature * sizes[c]
-        steps[0, c], steps[1, c] = weight * PRIOR * (right - share) / size, curvature / size
+        information = weight * share * (1.0 - share)
+        size = 1.0 + PRIOR * information * sizes[c]
+        steps[0, c], steps[1, c] = weight * PRIOR * (right - share) / size, PRIOR * information / size
+        sizes[c] = information
