@@ -243,7 +243,9 @@ def one_hot(learn: VoteTable, test: VoteTable) -> float:
     encoder = OneHotEncoder(handle_unknown="ignore").fit(learn.votes)
     if len(np.unique(learn.labels)) == 1:
         return float(np.mean(test.labels == learn.labels[0]))
-    model = LogisticRegression(max_iter=300).fit(encoder.transform(learn.votes), learn.labels)
+    with warnings.catch_warnings():  # those of 300 steps are as accurate
+        warnings.simplefilter("ignore")
+        model = LogisticRegression(max_iter=300).fit(encoder.transform(learn.votes), learn.labels)
     return float(np.mean(model.predict(encoder.transform(test.votes)) == test.labels))
 
 
@@ -366,10 +368,10 @@ def show(bars: list[Bar]) -> None:
         printed.add_column(heading, justify="left" if "missed" in heading else "right")
     for bar in bars:
         missed = bar.misses()
-        told = ", ".join(f"{name} {bar.found[name][0]:+.4f} ({bar.found[name][1]:.4f})" for name in missed[:4])
+        worst = ", ".join(f"{name} {bar.found[name][0]:+.4f} ({bar.found[name][1]:.4f})" for name in missed[:4])
         median = f"{np.median([mean for mean, _ in bar.found.values()]):+.4f}"
         counts = f"{len(bar.found)}", f"{len(bar.found) - len(missed)}"
-        printed.add_row(bar.name, f"{bar.least:+g}", *counts, median, "met" if bar.met else "missed", told)
+        printed.add_row(bar.name, f"{bar.least:+g}", *counts, median, "met" if bar.met else "missed", worst)
     Console(width=190).print(printed)
 
 
