@@ -307,8 +307,10 @@ def test_a_refused_run_changes_nothing(discover: bool) -> None:
         (block(2, scale=30.0), ["d", "b"], ValueError),
         (linmax.instances(attributes=np.zeros((2, 2))), ["d", "b"], ValueError),
         (np.zeros((2, 2)), ["d", "b"], TypeError),
-        (linmax.instances(votes=[["e"], ["e"]], attributes=np.zeros((2, 2))), ["d", "b"], ValueError),
     ]
+    if not discover:  # otherwise further classes may join
+        strange = linmax.instances(votes=[["e"], ["e"]], attributes=np.zeros((2, 2)))
+        refused.append((strange, ["d", "b"], ValueError))
     for instances, labels, kind in refused:
         with pytest.raises(kind):
             machine.run(instances, labels)

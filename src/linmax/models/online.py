@@ -106,11 +106,8 @@ class InstanceReader:
 
     def read_label(self, label: Label, what: str = "label") -> Any:
         """Return a label in the spelling of its class; refuse what is no label, or not among the classes if fixed."""
-        try:
-            known = label in self._known
-        except TypeError:
-            raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
-        if not known:
+        check_hashable(label)
+        if label not in self._known:
             refuse_wide("label", label)
             label = Names(self._known).respell([label]).get(label, label)
         if missing(label):
@@ -192,6 +189,14 @@ class InstanceReader:
                     f"{rule} needs ratings that differ by at most 1, got {row!r} of {name!r}; make the Learner with "
                     "normalize='auto', or scale them"
                 )
+
+
+def check_hashable(label: object) -> None:
+    """Refuse a label that is no name, such as a list or a masked value."""
+    try:
+        hash(label)
+    except TypeError:
+        raise TypeError(f"label must be hashable, got {label!r}; use text, a number or a tuple") from None
 
 
 def cast_votes(voted: Mapping[Name, Label]) -> dict[Name, Label]:
@@ -673,6 +678,7 @@ class Learner:
     def _learn_class(self, blocks: Blocks, pending: Pending | None, name: Label, denied: bool, weight: float) -> Any:
         """Learn a trial whose classes are those of the learner."""
         label = None
+        check_hashable(name)
         if denied or not no_label(name):
             label = self._reader.read_label(name, "wrong" if denied else "label")
         elif weight != 1.0:
