@@ -40,7 +40,6 @@ from linmax.io.bytes import (
     whole_number,
     word,
 )
-from linmax.io.vocabulary import ABSENT, NameTable, NameTableT, look_up
 from linmax.jit.compiling import kernel
 
 __all__ = ["REASONS", "Lines", "cut_lines", "with_value"]
@@ -122,7 +121,7 @@ QID, COST, NOTHING = -1, -2, -3  # not wrong, but to be passed over; the weight 
 
 SVMLIGHT, VW, TEXT = range(3)  # dialects
 AT, LINE, ROWS, ITEMS, SPACES, REFUSED, HARD_ONES, STATE = range(8)  # next byte and line; sizes of what is written
-LABEL, LABEL_END, TAG, TAG_END, WEIGHT, WEIGHT_END, NUMBER, NEXT, ROW = range(9)  # of a row: places, line, next line
+LABEL, LABEL_END, TAG, TAG_END, WEIGHT, WEIGHT_END, DOUBTFUL, NUMBER, NEXT, ROW = range(10)  # of a row: places, line
 START, SPAN, HEAD, ITEM = range(4)  # of an item: its place, its length, and its namespace
 WHOLE_TEXT = -1  # as the namespace of an item: a text, of which the words are attributes
 
@@ -176,15 +175,6 @@ def read_value(lines: Lines, block: np.ndarray, at: int, end: int) -> tuple[floa
     return value, 0
 
 
-@kernel(hot=True)
-def read_weight(lines: Lines, block: np.ndarray, row: int) -> int:
-    """Read the weight of a row at its place; return the reason to refuse it, or 0."""
-    place = lines.rows[row]
-    weight, wrong = read_value(lines, block, place[WEIGHT], place[WEIGHT_END])
-    lines.weights[row] = weight
-    return IMPORTANCE if wrong or weight < 0.0 else 0
-
-
 @kernel()
 def check_index(block: np.ndarray, at: int) -> int:
     """Return 0 for an index of more than eight digits at ``at``, else the reason to refuse it."""
@@ -209,7 +199,9 @@ def check_index(block: np.ndarray, at: int) -> int:
 
 
 @kernel()
-def svmlight_head(lines: Lines, block: np.ndarray, at: int, row: int, needs_label: bool) -> tuple[int, int]:
+def svmlight_head(
+    rows: np.ndarray, block: np.ndarray, at: int, row: int, needs_label: bool, tens: np.ndarray, table: np.ndarray
+) -> tuple[int, int]:
     """Read the label of a line; return where it ends, and the reason to refuse it or 0."""
     start, c = at, byte(block, at)
     while c > 32 and c != COLON and c != COMMA and c != HASH:
@@ -219,17 +211,17 @@ def svmlight_head(lines: Lines, block: np.ndarray, at: int, row: int, needs_labe
         return start, 0
     if c == COLON or c == COMMA:
         return at, NO_LABEL if c == COLON else LABELS
-    _, end, status = number(block, start, lines.tens, lines.table)
+    _, end, status = number(block, start, tens, table)
     if (status != GOOD and status != HARD) or end != at:  # a hard one need not be rounded: its text is the name
         return at, LABEL_NUMBER
-    lines.rows[row, LABEL], lines.rows[row, LABEL_END] = start, at
+    rows[row, LABEL], rows[row, LABEL_END] = start, at
     return at, 0
 
 
 @kernel()
-def vw_head(lines: Lines, block: np.ndarray, at: int, row: int) -> tuple[int, int]:
-    """Read label, importance and tag of a line; return the place behind the bar, and the reason to refuse it or 0."""
-    place, words = lines.rows[row], 0
+def vw_head(rows: np.ndarray, block: np.ndarray, at: int, row: int) -> tuple[int, int]:
+    """Find label, importance and tag of a line; return the place behind the bar, and the reason to refuse it or 0."""
+    words = 0
     while True:
         while blank(byte(block, at)):
             at += 1
@@ -243,7 +235,7 @@ def vw_head(lines: Lines, block: np.ndarray, at: int, row: int) -> tuple[int, in
         if byte(block, at) < 32 and not (byte(block, at) == NEWLINE or blank(byte(block, at))):
             return at, CONTROL
         if byte(block, start) == QUOTE or byte(block, at) == BAR:
-            place[TAG], place[TAG_END] = start + (byte(block, start) == QUOTE), at
+            rows[row, TAG], rows[row, TAG_END] = start + (byte(block, start) == QUOTE), at
             while blank(byte(block, at)):
                 at += 1
             if byte(block, at) != BAR:  # a quoted word that is not the last
@@ -251,21 +243,22 @@ def vw_head(lines: Lines, block: np.ndarray, at: int, row: int) -> tuple[int, in
             break
         if words < 2:
             part = LABEL if words == 0 else WEIGHT
-            place[part], place[part + 1] = start, at
+            rows[row, part], rows[row, part + 1] = start, at
         words += 1
     if words > 3:
         return at, LABEL_PARTS
-    for i in range(place[LABEL], place[LABEL_END]):
+    for i in range(rows[row, LABEL], rows[row, LABEL_END]):
         if byte(block, i) == COLON:
             return at, COSTS
-    return at + 1, read_weight(lines, block, row) if words > 1 else 0
+    return at + 1, 0
 
 
 @kernel()
-def text_head(
-    lines: Lines, block: np.ndarray, at: int, row: int, needs_label: bool, known: NameTable
-) -> tuple[int, int]:
-    """Read the label before a tab; return where the text begins, and the reason to refuse the line or 0."""
+def text_head(rows: np.ndarray, block: np.ndarray, at: int, row: int, needs_label: bool) -> tuple[int, int]:
+    """Find the label before a tab; return where the text begins, and the reason to refuse the line or 0.
+
+    Where rows need no label, several words before a tab may be part of the text: such a row is marked as doubtful.
+    """
     start, end = at, at
     while byte(block, end) != TAB and byte(block, end) != NEWLINE:
         end += 1
@@ -276,13 +269,10 @@ def text_head(
         end -= 1
     if byte(block, tab) == NEWLINE:
         return start, NOTHING if start == end else NO_TAB if needs_label else 0
-    if not needs_label:
-        spaces = False
-        for i in range(start, end):
-            spaces |= blank(byte(block, i))
-        if spaces and look_up(known, block, start, end - start, 0, False) == ABSENT:
-            return start, 0
-    lines.rows[row, LABEL], lines.rows[row, LABEL_END] = start, end
+    rows[row, LABEL], rows[row, LABEL_END] = start, end
+    for i in range(start, end):
+        if blank(byte(block, i)) and not needs_label:
+            rows[row, DOUBTFUL] = 1
     return tab + 1, 0
 
 
@@ -294,12 +284,9 @@ def put_item(lines: Lines, count: int, start: int, length: int, head: int, value
     lines.values[place] = value
 
 
-@kernel(types.void(Block, int64, LinesT, int64, types.boolean, NameTableT))
-def cut_lines(block: np.ndarray, end: int, lines: Lines, dialect: int, needs_label: bool, known: NameTable) -> None:
-    """Cut the lines up to ``end``, as far as there is room; a row that finds none is left whole.
-
-    ``known`` are labels of several words, which may stand before a text.
-    """
+@kernel(types.void(Block, int64, LinesT, int64, types.boolean))
+def cut_lines(block: np.ndarray, end: int, lines: Lines, dialect: int, needs_label: bool) -> None:
+    """Cut the lines up to ``end``, as far as there is room; a row that finds none is left whole."""
     state, rows, spaces = lines.state, lines.rows, lines.spaces
     svm = dialect == SVMLIGHT
     mark = HASH if svm else BAR
@@ -308,18 +295,18 @@ def cut_lines(block: np.ndarray, end: int, lines: Lines, dialect: int, needs_lab
         wrong, blamed, blamed_end, full, head, factor = 0, 0, 0, False, 0, 1.0
         while blank(byte(block, at)) and dialect != TEXT:
             at += 1
-        rows[row, :NUMBER] = 0
+        for column in range(NUMBER):
+            rows[row, column] = 0
         lines.weights[row] = 1.0
         empty = byte(block, at) == NEWLINE or (svm and byte(block, at) == HASH)
         if dialect == TEXT:
-            at, wrong = text_head(lines, block, at, row, needs_label, known)
+            at, wrong = text_head(rows, block, at, row, needs_label)
             empty = wrong == NOTHING
         elif not empty:
             if svm:
-                at, wrong = svmlight_head(lines, block, at, row, needs_label)
+                at, wrong = svmlight_head(rows, block, at, row, needs_label, lines.tens, lines.table)
             else:
-                at, wrong = vw_head(lines, block, at, row)
-            blamed, blamed_end = rows[row, WEIGHT], rows[row, WEIGHT_END]
+                at, wrong = vw_head(rows, block, at, row)
         place = base = at
         if dialect == TEXT and not (wrong or empty):
             while byte(block, place) != NEWLINE:
@@ -363,11 +350,9 @@ def cut_lines(block: np.ndarray, end: int, lines: Lines, dialect: int, needs_lab
                 place, base, marks = next_stop(block, base, marks, COLON, mark)
                 c = byte(block, place)
                 if wrong == COST:
-                    rows[row, WEIGHT], rows[row, WEIGHT_END] = at, place
-                    blamed, blamed_end = at, place
-                    wrong = read_weight(lines, block, row)
+                    wrong, rows[row, WEIGHT], rows[row, WEIGHT_END] = 0, at, place
                     at = place + 1
-                    if wrong or c == NEWLINE or c == HASH:
+                    if c == NEWLINE or c == HASH:
                         break
                     continue
                 value, wrong = read_value(lines, block, at, place)
@@ -400,14 +385,21 @@ def cut_lines(block: np.ndarray, end: int, lines: Lines, dialect: int, needs_lab
             bar = c == BAR and not svm
         if full:
             return
+        if rows[row, WEIGHT_END] and not wrong:
+            weight, stop, status = number(block, rows[row, WEIGHT], lines.tens, lines.table)
+            if status == BAD or status == WILD or stop != rows[row, WEIGHT_END] or not 0.0 <= weight <= LARGEST_VALUE:
+                wrong, blamed, blamed_end = IMPORTANCE, rows[row, WEIGHT], rows[row, WEIGHT_END]
+            state[HARD_ONES] += status == HARD
+            lines.weights[row] = np.nan if status == HARD else weight
         at = place
         while byte(block, at) != NEWLINE:
             at += 1
         at += 1
         if wrong > 0:
-            refusal = lines.bad[state[REFUSED]]
-            refusal[0], refusal[1], refusal[2], refusal[3] = state[LINE], wrong, blamed, blamed_end
-            state[REFUSED] += 1
+            refused = state[REFUSED]
+            lines.bad[refused, 0], lines.bad[refused, 1] = state[LINE], wrong
+            lines.bad[refused, 2], lines.bad[refused, 3] = blamed, blamed_end
+            state[REFUSED] = refused + 1
         elif not empty:
             rows[row, NUMBER], rows[row, NEXT] = state[LINE], at
             lines.starts[row + 1] = count

@@ -34,8 +34,6 @@ class LineFormat(StreamFormat):
     def __init__(self, options: ReadOptions, kind: str = "") -> None:
         super().__init__(options, kind)
         self._spaces, self._heads = Vocabulary(), list[bytes]()  # namespaces, and what their names begin with
-        self._known = Vocabulary()  # labels of several words
-        self._known.numbers([name for name in options.classes if " " in name])
 
     def rows(self, source: Source, start: Position | None) -> Iterator[Records]:
         """The rows of each block of lines; with ``strict`` those before a bad line, and then its error."""
@@ -45,9 +43,7 @@ class LineFormat(StreamFormat):
         while blocks.more():
             state, begin = lines.state, blocks.at
             state[:] = begin, blocks.line, 0, 0, 1, 0, 0
-            lexer.cut_lines(
-                blocks.block, blocks.end, lines, self.dialect, not self.options.unlabelled, self._known.names
-            )
+            lexer.cut_lines(blocks.block, blocks.end, lines, self.dialect, not self.options.unlabelled)
             if state[lexer.AT] == begin:  # the row has more items than there is room for
                 lines = _lines(least, 2 * len(lines.values), len(lines.bad))
                 continue
@@ -70,6 +66,13 @@ class LineFormat(StreamFormat):
     def _laid_out(self, source: Source, blocks: LineBlocks, lines: Lines, many: int) -> Records:
         """Return the rows that were cut."""
         block, columns = blocks.block, lines.rows[:many].T.copy()
+        for row in np.flatnonzero(columns[lexer.DOUBTFUL]).tolist():
+            start, stop = columns[[lexer.LABEL, lexer.LABEL_END], row].tolist()
+            if block[start:stop].tobytes().decode("utf-8", "replace") not in self.options.classes:  # it is all text
+                columns[[lexer.LABEL, lexer.LABEL_END], row] = 0
+                item = lines.items[lines.starts[row]]
+                item[lexer.SPAN] += item[lexer.START] - start
+                item[lexer.START] = start
         labels = Vocabulary()
         codes = labels.numbers_of(block, columns[lexer.LABEL], columns[lexer.LABEL_END])
         items = self._items(block, lines, many)

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import boolean, float64, int32, int64, types
+from numba import boolean, float64, int64, types
 
 from linmax.data.features import ALL, belongs
 from linmax.io.batch import Batch
@@ -29,8 +29,6 @@ else:
 
 __all__ = ["PAIRED_BATCH_ROWS", "Pairing"]
 
-FRESH = -2  # the column of the first pair that is new; -1 is one that is to have none
-PAIR_MULTIPLIER = 0x2C1B3C6D
 STAR = 42
 
 
@@ -85,27 +83,6 @@ def pair_rows(
     return put
 
 
-@kernel(int64(int64[::1], int64[::1], int32[::1], int32[::1], int64[::1]))
-def place_pairs(pairs: np.ndarray, keys: np.ndarray, columns: np.ndarray, found: np.ndarray, fresh: np.ndarray) -> int:
-    """The column of each pair, from a table of them, into ``found``: FRESH - i for the i-th one that is new in it.
-
-    The table has room for all; a place without a key has 0, because no pair is of attribute 0 with itself. Returns how
-    many are new; their places are in ``fresh``.
-    """
-    mask, many = keys.size - 1, 0
-    for i in range(pairs.size):
-        place = ((pairs[i] >> 32) * PAIR_MULTIPLIER + (pairs[i] & 0xFFFFFFFF) * 0x297A2D39) & 0x7FFFFFFFFFFFFFFF
-        place = (place ^ (place >> 17) ^ (place >> 29)) & mask
-        while keys[place] != 0 and keys[place] != pairs[i]:
-            place = (place + 1) & mask
-        if keys[place] == 0:
-            keys[place], columns[place] = pairs[i], FRESH - many
-            fresh[many] = place
-            many += 1
-        found[i] = columns[place]
-    return many
-
-
 @kernel(types.void(int64[::1], types.uint8[::1], int64[::1], types.uint8[::1], int64[::1], types.uint8[::1],
                    int64[::1]))  # fmt: skip
 def join_names(
@@ -155,7 +132,7 @@ class Pairing:
         asked = [[self.bits[group] for group in pair.split(":")] for pair in pairs] if names else [[1, 1]]
         self.asked = np.array(asked, np.int64)
         self.groups = np.zeros(0, np.int64)  # of the names met
-        self.keys, self.columns, self.many = np.zeros(1024, np.int64), np.zeros(1024, np.int32), 0
+        self.seen, self.columns = Vocabulary(), np.zeros(0, np.int32)  # the pairs met, by their keys, and their columns
         self.products: list[tuple[int, int]] | None = None  # of columns of numbers
         self.met = 0  # the bits of all groups that attributes belong to
 
@@ -226,27 +203,12 @@ class Pairing:
             mixed = (pairs >> 32) * 0x2C1B3C6D + (pairs & 0xFFFFFFFF) * 0x297A2D39
             mixed = (mixed ^ (mixed >> 15) ^ (mixed >> 33)) & 0x7FFFFFFF
             return (((mixed * 0x1B873593) >> 13) & (len(self.vocabulary) - 1)).astype(np.int32)
-        while 2 * (self.many + pairs.size) > self.keys.size:
-            self._grow()
-        found, fresh = np.zeros(pairs.size, np.int32), np.zeros(pairs.size, np.int64)
-        many = place_pairs(pairs, self.keys, self.columns, found, fresh)
-        if many:
-            self.many += many
-            places = fresh[:many]
-            numbers = self._named(self.keys[places], dense_names).astype(np.int32)
-            self.columns[places] = numbers
-            new = found <= FRESH
-            found[new] = numbers[FRESH - found[new]]
-        return found
-
-    def _grow(self) -> None:
-        """Make the table of pairs twice as large."""
-        used = self.keys != 0
-        keys, columns = self.keys[used], self.columns[used]
-        self.keys, self.columns = np.zeros(2 * self.keys.size, np.int64), np.zeros(2 * self.keys.size, np.int32)
-        fresh, found = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.int32)
-        place_pairs(keys, self.keys, self.columns, found, fresh)
-        self.columns[fresh] = columns
+        before, begins = len(self.seen), 8 * np.arange(pairs.size)
+        block = np.append(pairs.view(np.uint8), np.zeros(PADDING, np.uint8))
+        found = self.seen.numbers_of(block, begins, begins + 8)
+        fresh = self.seen.names.store[8 * before : 8 * len(self.seen)].view(np.int64)
+        self.columns = np.append(self.columns, self._named(fresh, dense_names).astype(np.int32))
+        return self.columns[found]
 
     def _named(self, pairs: np.ndarray, dense_names: tuple[str, ...]) -> np.ndarray:
         """The numbers of pairs by their names, which the vocabulary takes in if it grows."""

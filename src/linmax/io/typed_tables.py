@@ -177,7 +177,7 @@ class TableFormat(StreamFormat):
 
 
 def _opened(source: Source, title: str, read: Callable[[pa.NativeFile], Iterator[Batches]]) -> Iterator[Batches]:
-    """What pyarrow reads of a source. A file is memory-mapped; a pipe or a packed file is read into memory first."""
+    """Tables in a source. A file is memory-mapped; a pipe or a packed file is read into memory first."""
     try:
         mapped = source.plain_file
         with pa.memory_map(str(source.path)) if mapped else pa.BufferReader(source.read_all()) as file:
