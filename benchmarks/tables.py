@@ -12,6 +12,8 @@ Each line has the figure of the default, that of a rival, their ratio or differe
 - streams: progressive error, against River's scaled LogisticRegression;
 - small: held-out error after 200 rows, against LogisticRegression on scaled columns;
 - large: held-out error and seconds of ``fit`` on 200,000 rows, against one pass of ``partial_fit``;
+- clicks: progressive error on users, items and sites with 18 % positives, against arow(10); log loss on later rows,
+  against LogisticRegression;
 - speed: microseconds for a row of 20 numbers predicted in a batch.
 """
 
@@ -28,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
@@ -307,6 +310,44 @@ def large(seed: int) -> Iterator[Line]:
     yield Line("large", "200,000 rows, seconds", found[0][1], found[1][1], "<= 1.2")
 
 
+def click_rows(size: int, seed: int, users: int, items: int, strength: float) -> tuple[sparse.csr_array, np.ndarray]:
+    """Users and items, popular ones more often, in groups that like each other, and sites; 18 % clicks."""
+    random, fixed = np.random.default_rng(seed), np.random.default_rng(11)
+    groups, kinds = fixed.integers(20, size=users), fixed.integers(20, size=items)
+    of_user, of_item, of_site = fixed.normal(size=users), fixed.normal(size=items), 0.4 * fixed.normal(size=30)
+    of_pair = fixed.normal(size=(20, 20))
+    popular = [1.0 / (5.0 + np.arange(many)) ** 0.8 for many in (users, items)]
+    user, item = (random.choice(len(share), size, p=share / share.sum()) for share in popular)
+    site = random.integers(30, size=size)
+    odds = strength * (of_user[user] + of_item[item] + of_pair[groups[user], kinds[item]]) + of_site[site]
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.mean(1.0 / (1.0 + np.exp(-middle - odds))) < 0.18 else (low, middle)
+    clicked = (random.random(size) < 1.0 / (1.0 + np.exp(-low - odds))).astype(int)
+    blocks = (user, users), (item, items), (groups[user], 20), (kinds[item], 20), (site, 30)
+    begin = np.cumsum([0, *(many for _, many in blocks)])
+    columns = np.column_stack([values + first for (values, _), first in zip(blocks, begin, strict=False)])
+    rows = np.repeat(np.arange(size), len(blocks))
+    return sparse.csr_array((np.ones(columns.size), (rows, columns.ravel())), shape=(size, int(begin[-1]))), clicked
+
+
+def clicks(seed: int) -> Iterator[Line]:
+    """Progressive errors, and log losses on the last quarter of the rows."""
+    for size, users, items, strength in (
+        (20_000, 50_000, 5000, 0.8),
+        (40_000, 3000, 500, 1.2),
+        (20_000, 10_000, 2000, 1.0),
+    ):
+        x, y = click_rows(size, seed, users, items, strength)
+        instances, name, cut = linmax.instances(attributes=x), f"{users:,} x {items:,}", size * 3 // 4
+        ours, rival = (float(linmax.run(learner, instances, y).wrong.mean()) for learner in ("auto", "arow(10)"))
+        yield Line("clicks", f"{name}, error", ours, rival, "<= 1")
+        pool, logit = LinearMaxClassifier().partial_fit(x[:cut], y[:cut]), LogisticRegression(C=0.3, max_iter=300)
+        found = [log_loss(y[cut:], model.predict_proba(x[cut:])) for model in (pool, logit.fit(x[:cut], y[:cut]))]
+        yield Line("clicks", f"{name}, log loss", *found, "<= 1.01")
+
+
 def speed(seed: int) -> Iterator[Line]:
     """Microseconds a row: predictions in a batch, and trials learned."""
     random = np.random.default_rng(seed)
@@ -333,6 +374,7 @@ PARTS: dict[str, Callable[[int], Iterator[Line]]] = {
     "streams": streams,
     "small": small,
     "large": large,
+    "clicks": clicks,
     "speed": speed,
 }
 

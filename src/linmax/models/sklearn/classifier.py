@@ -163,8 +163,9 @@ class LinearMaxClassifier(LearnerParameters, ClassifierMixin, BaseEstimator):  #
         ``fit`` stops when at ``n_iter_no_change`` checks in a row the loss was not lower than before by more than
         ``tol`` (a held-out loss: and by more than chance), or when a pass changes nothing. ``tol=None``: only then.
         The loss is checked after each pass. With a pool for attributes and early_stopping="auto" one such check ends
-        the fit, and fewer than 1,000 samples are learned in five passes without checks; its fusion then learns from
-        two copies, each of which learned one half of the samples and met the other.
+        the fit, and fewer than 1,000 samples are learned in five passes without checks: its fusion then learns from
+        two copies, each of which learned one half of the samples and predicted the other. 10,000 samples or more are
+        learned once where mistakes did not become fewer during the first pass.
     early_stopping : bool or "auto", default="auto"
         Which loss decides. "auto": the log loss of held-out samples, ``validation_fraction`` of them and at least 300,
         or with fewer than 1,000 samples all, in two halves; samples with equal attributes are held out together.
