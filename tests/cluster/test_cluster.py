@@ -487,7 +487,7 @@ def test_command(tmp_path, paths, client, capsys):
 
 def test_without_dask_one_sentence_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"linmax\[cluster\]"), cluster.connect("local:2"):
+    with pytest.raises(ValueError, match=r"pip install .*\[cluster\]"), cluster.connect("local:2"):
         pass
 
 
