@@ -78,5 +78,5 @@ class TestPlotMistakes:
 
     def test_missing_matplotlib_names_command(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        with pytest.raises(ImportError, match=r'pip install "linmax\[plot\]"'):
+        with pytest.raises(ImportError, match=r"pip install .*\[plot\]"):
             plot_mistakes({"perceptron": [1]})
