@@ -21,6 +21,7 @@ import numpy as np
 from numba import int64, typeof, types
 
 from linmax.io.bytes import MIX, PADDING, SEED, Block, fold, ones, same_bytes, shifted, word
+from linmax.io.lexer import HEAD, SPAN, START
 from linmax.jit.compiling import kernel
 from linmax.jit.prefetch import fetch
 
@@ -31,7 +32,7 @@ SLOT_WIDTH = 4
 COUNT, USED, SHIFT, HASHED, SERIAL, LIMIT = range(6)  # in `sizes`
 OFFSET, SIZE, MIXED, CARRY, REST = range(5)  # of a prefix: where, how long, its whole words hashed, the bytes left over
 KEYED, FIRST_SLOT, LONG = range(3)  # what `approach` notes of a name; the last lists those that are long
-ITEM_START, ITEM_SPAN, ITEM_HEAD = range(3)  # columns of items (see `linmax.io.lexer`)
+
 ABSENT = -1
 
 
@@ -150,7 +151,7 @@ def approach(
     many = 0  # names of more than eight bytes
     for i in range(count):
         item = np.uint64(first + i)
-        start, length, prefix = items[item, ITEM_START], items[item, ITEM_SPAN], prefixes[items[item, ITEM_HEAD]]
+        start, length, prefix = items[item, START], items[item, SPAN], prefixes[items[item, HEAD]]
         total = length + names.prefixes[prefix, SIZE]
         if 0 < total <= 8:
             key = short_key(names, source, start, total, prefix)
