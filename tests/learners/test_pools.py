@@ -266,7 +266,7 @@ def test_copies_by_a_side_column() -> None:
     assert linmax.instances(votes=votes, by=["x", "y", None], negated=True).layout.voters == 12
     with pytest.raises(ValueError, match="by must have one value per trial: got 1 for 3 trials"):
         linmax.instances(votes=votes, by=["x"])
-    with pytest.raises(ValueError, match="makes copies of voters, and there are none"):
+    with pytest.raises(ValueError, match="by= requires votes, got none"):
         linmax.instances(attributes=[[1.0]], by=["x"])
     with pytest.raises(ValueError, match="by is not given; pass the column"):
         linmax.instances(votes=votes, sides=["x"])
