@@ -9,7 +9,7 @@ import pytest
 
 import linmax
 from linmax import Learner, merge, run
-from linmax.learners.attributes.member import Group, Task
+from linmax.learners.attributes.group import Group, Task
 from linmax.learners.attributes.pool import REGISTRY
 from linmax.learners.base import Field
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linmax.data.arrays import no_trials
-from linmax.learners.attributes.member import DENIED, Task
+from linmax.learners.attributes.group import DENIED, Task
 from linmax.learners.attributes.nearest import USED, NearestRows
 from linmax.learners.attributes.pairs import PairMembers
 

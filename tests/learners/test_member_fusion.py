@@ -8,7 +8,7 @@ import pytest
 import linmax
 from linmax.core.contract import LARGEST, Trials
 from linmax.data.arrays import cut, no_trials
-from linmax.learners.attributes.member import DENIED
+from linmax.learners.attributes.group import DENIED
 from linmax.learners.attributes.stacker import LEAST_MARKS, MOST_MARKS, MemberFusion, fingerprints
 from reference_learners import ReferenceFusion
 

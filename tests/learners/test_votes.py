@@ -419,7 +419,7 @@ def test_confusions_are_learned() -> None:
 def test_too_many_counts_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a size nothing is counted: there is no evidence, and all else goes on."""
     votes, scores, labels = trials(10, 5, 1)
-    monkeypatch.setattr("linmax.learners.votes.features.MOST_COUNTS", 4 * K * K)
+    monkeypatch.setattr("linmax.learners.votes.evidence.MOST_COUNTS", 4 * K * K)
     model = run("votes", instances_of(votes[:20, :3], scores[:20]), labels[:20]).model
     running = model.engine.top.running
     assert running.confused.sum() == (votes[:20, :3] >= 0).sum() + 20  # a rater votes as well

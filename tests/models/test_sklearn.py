@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import linmax
 from linmax import FusionClassifier, LinearMaxClassifier
 from linmax.models.sklearn.early_stopping import repetitions
-from linmax.models.sklearn.fusion import unit_range
+from linmax.models.sklearn.fusion_classifier import unit_range
 from linmax.models.sklearn.params import DEFAULT_LEARNER
 from linmax.util import files
 

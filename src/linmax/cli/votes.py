@@ -13,7 +13,7 @@ from linmax.data.answers import are_open
 from linmax.data.names import ROWS_OF_IDS, silent_votes, written
 from linmax.data.score_columns import rated_columns
 from linmax.data.votes import read_ballots
-from linmax.io.answers import Long
+from linmax.io.evaluation_logs import Long
 from linmax.io.reader import ReadTable
 from linmax.models.fusion import VoteFusion, in_order
 from linmax.models.vote_table import VoteTable, files_in, joined, remarks_on_strange, side_names, some, vote_columns

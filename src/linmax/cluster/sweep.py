@@ -17,7 +17,7 @@ from linmax.data.instances import Instances
 from linmax.engine.notation import as_learners
 from linmax.models.run import run
 from linmax.models.streams import StreamModel, stream
-from linmax.models.streams.model import weights_of
+from linmax.models.streams.stream_model import weights_of
 from linmax.models.trace import Trace
 from linmax.techniques.technique import LearnerLike
 from linmax.util.aliases import Labels, Source

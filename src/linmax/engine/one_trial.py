@@ -42,7 +42,7 @@ from linmax.engine.record import Record, keep_scores, note
 from linmax.jit.compiling import JIT, calling, kernel
 from linmax.jit.panels import LANES
 from linmax.jit.struct import Struct, act, entry
-from linmax.learners.attributes.member import ROWS_PLAYED
+from linmax.learners.attributes.group import ROWS_PLAYED
 from linmax.learners.attributes.pairs import PairMembers
 from linmax.learners.attributes.pool import RunningPool, width_of
 from linmax.learners.attributes.stacker import FusionT, fingerprints, fuse

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from linmax.io import lexer
-from linmax.io.answers import NESTED
+from linmax.io.evaluation_logs import NESTED
 from linmax.io.lexer import REASONS
 from linmax.io.read_options import ReadOptions
 from linmax.io.records import COLUMN_OPTIONS, Columns, Row, RowFormat

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from linmax.io import lexer
-from linmax.io.answers import LOG_FORMATS, Answer, AnswerTable, log_format, read_log
 from linmax.io.batch import Batch, Classes
+from linmax.io.evaluation_logs import LOG_FORMATS, Answer, AnswerTable, log_format, read_log
 from linmax.io.formats import FORMATS, format_of, make_format
 from linmax.io.lexer import REASONS, with_value
 from linmax.io.numbering import Numbering
@@ -238,7 +238,7 @@ def read_table(
 
 
 def _read_log(source: Source, kind: str, strict: bool) -> ReadTable:
-    """Read a log of answers (see `linmax.io.answers`)."""
+    """Read a log of answers (see `linmax.io.evaluation_logs`)."""
     refusals, remarks = Refusals(), list[str]()
 
     def refuse(line: int, reason: str) -> None:

@@ -19,7 +19,7 @@ from numba import float64, types
 from linmax.core.contract import LARGEST, NO_LABEL, Indices, Labels, Matrix, Trials, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import kernel
-from linmax.learners.attributes.member import Group, Task
+from linmax.learners.attributes.group import Group, Task
 from linmax.learners.base import Description, Field, Mixture, Running
 from linmax.util.checks import finite
 

@@ -37,8 +37,8 @@ from numba import boolean, float64, int64, types
 from linmax.core.contract import EXPERTS, STRIDE, Indices, Labels, Matrix, Trials, TrialsT, Vector
 from linmax.core.linear_max import longest_row, top_two
 from linmax.data.arrays import Layout
-from linmax.jit.blocks import add_times
 from linmax.jit.compiling import kernel
+from linmax.jit.small_matrices import add_times
 from linmax.learners.base import Description, Field, Running, struct_of
 from linmax.util.blas import one_blas_thread
 from linmax.util.checks import positive

@@ -48,7 +48,7 @@ from linmax.models.baselines import Tally
 from linmax.models.fusion import FusionState, VoteFusion
 from linmax.models.model import Model
 from linmax.models.online import Learner
-from linmax.models.streams.model import StreamModel
+from linmax.models.streams.stream_model import StreamModel
 from linmax.models.weights import Columns
 from linmax.rules.mixing import MULTIPLICATIVE, mixture_of
 from linmax.techniques.technique import LearnerLike

@@ -15,7 +15,7 @@ from linmax.data.names import silent_votes, written
 from linmax.io.read_options import Refusals
 from linmax.models.fusion import VoteFusion
 from linmax.models.streams import StreamModel, stream
-from linmax.models.streams.model import weights_of
+from linmax.models.streams.stream_model import weights_of
 from linmax.models.vote_table import VoteTable, joined, side_names, vote_columns
 
 __all__ = ["RowCounts", "labels_of_rows", "learn_rows"]

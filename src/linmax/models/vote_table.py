@@ -18,7 +18,7 @@ import numpy as np
 
 from linmax.data.names import label_array, missing, near_misses, silent_votes, written
 from linmax.data.score_columns import rated_columns
-from linmax.io.answers import AnswerTable, Long, items_of, log_format, long_columns, long_of, tabulate
+from linmax.io.evaluation_logs import AnswerTable, Long, items_of, log_format, long_columns, long_of, tabulate
 from linmax.io.read_options import Refusals
 from linmax.io.reader import ReadTable, read_table
 from linmax.io.schema import TRUTH_NAMES, label_of, plain_name
@@ -64,7 +64,7 @@ def read_votes(
     source
         A file, a frame, an Arrow table, a mapping of columns, or a list or folder of files that are read as one: the
         parts of a table, or logs of one model each. Logs of Inspect, lm-evaluation-harness, promptfoo and OpenAI's
-        evals are recognized by their content (`linmax.io.answers`).
+        evals are recognized by their content (`linmax.io.evaluation_logs`).
     long : tuple of str, optional
         The columns of items, voters and votes in a table with a row for each answer. Such a table is also recognized
         by its columns; ``()`` declines that.

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from linmax.core.contract import L1, MAX, RAW
-from linmax.techniques.node import Run
-from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
+from linmax.techniques.node import Node, Run
+from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, as_learner
 from linmax.util.checks import boolean, one_of
 
 __all__ = ["AVERAGE_SCALES", "Averaged", "average"]
@@ -20,7 +20,7 @@ AVERAGE_SCALES = {"raw": RAW, "max": MAX, "l1": L1}
 
 
 @dataclass(frozen=True)
-class Averaged(MemberTechnique):
+class Averaged(PrefixTechnique):
     """Description of A-B; made by `linmax.average`."""
 
     notation: ClassVar[str] = "A"
@@ -30,6 +30,9 @@ class Averaged(MemberTechnique):
     def __post_init__(self) -> None:
         one_of("scale", self.scale, AVERAGE_SCALES)
         boolean("fade", self.fade)
+
+    def node(self, make: NodeMaker) -> Node:
+        return make.member(self)
 
     def configure(self, run: Run, learner: Any) -> None:
         if run.averaging:

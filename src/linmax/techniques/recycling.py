@@ -17,8 +17,8 @@ from linmax.core.member import ACT, RunningRule
 from linmax.jit.compiling import kernel
 from linmax.jit.struct import act
 from linmax.techniques.averaging import Averaged
-from linmax.techniques.node import NO_RECYCLING, Run
-from linmax.techniques.technique import LearnerLike, MemberTechnique, as_learner
+from linmax.techniques.node import NO_RECYCLING, Node, Run
+from linmax.techniques.technique import LearnerLike, NodeMaker, PrefixTechnique, as_learner
 from linmax.util.checks import LARGEST_INT32, counted
 
 __all__ = ["Recycled", "recycle", "recycle_instances"]
@@ -69,7 +69,7 @@ def recycle_instances(m: RunningRule, begin: int, end: int) -> int:
 
 
 @dataclass(frozen=True)
-class Recycled(MemberTechnique):
+class Recycled(PrefixTechnique):
     """Description of R-B; made by `linmax.recycle`."""
 
     notation: ClassVar[str] = "R"
@@ -94,6 +94,9 @@ class Recycled(MemberTechnique):
     def numbers(self) -> tuple[int, int, int, int]:
         """Instances kept, uses of each, passes, budget: for the kernels."""
         return self.s, FOREVER if self.u == math.inf else int(self.u), self.passes, self.budget or 0
+
+    def node(self, make: NodeMaker) -> Node:
+        return make.member(self)
 
     def configure(self, run: Run, learner: Any) -> None:
         if run.recycling != NO_RECYCLING:

@@ -2,9 +2,10 @@
 
 A technique makes a learner from other learners. Its description is a frozen dataclass without state, derived from
 
-- `MemberTechnique`, for one that changes how a single rule is run (averaging, recycling),
 - `PrefixTechnique`, for one over a single learner, written as a letter in front of it (voting), or
 - `Technique`, for one over several learners, written as a name with the learners in brackets (combining, stacking).
+
+One that only changes how a single rule is run (averaging, recycling) has `configure` (see `MemberTechnique`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from linmax.core.contract import Rule
 from linmax.rules import REGISTRY as RULES
@@ -92,16 +93,16 @@ class PrefixTechnique(Technique):
         return f"{self.notation}{bracketed(self.options, self.defaults)}{joint}{self.base}"
 
 
-@dataclass(frozen=True)
-class MemberTechnique(PrefixTechnique):
+@runtime_checkable
+class MemberTechnique(Protocol):
     """Description of a technique that needs no node of its own: it changes how one rule is run."""
 
-    def node(self, make: NodeMaker) -> Node:
-        return make.member(self)
+    @property
+    def base(self) -> Any:
+        """The learner whose rule it changes."""
 
     def configure(self, run: Run, learner: Any) -> None:
         """Write the technique into ``run``; ``learner`` is the outermost description, for messages."""
-        raise NotImplementedError
 
 
 def turned_inside(outer: PrefixTechnique, inner: PrefixTechnique) -> PrefixTechnique:

@@ -28,7 +28,7 @@ from numba import types
 
 from linmax.data.scaling import pooled_moments, standardise
 from linmax.jit.compiling import kernel
-from linmax.learners.attributes.member import (
+from linmax.learners.attributes.group import (
     DENIED,
     ROWS_PLAYED,
     Group,

@@ -20,7 +20,7 @@ from numba import types
 
 from linmax.data.scaling import STEADY, pooled_moments
 from linmax.jit.compiling import kernel
-from linmax.learners.attributes.member import (
+from linmax.learners.attributes.group import (
     DENIED,
     ROWS_PLAYED,
     Group,

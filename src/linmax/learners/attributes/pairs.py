@@ -28,7 +28,7 @@ from linmax.core.contract import Indices
 from linmax.data.features import edges_of
 from linmax.jit.compiling import kernel
 from linmax.jit.prefetch import fetch
-from linmax.learners.attributes.member import DENIED, ROWS_PLAYED, Group, Task, best_rival
+from linmax.learners.attributes.group import DENIED, ROWS_PLAYED, Group, Task, best_rival
 from linmax.learners.base import Field, Mixture, Placement, Table, mix_learned, spot_of, struct_of
 
 __all__ = ["MOST_BINS", "PairMembers"]

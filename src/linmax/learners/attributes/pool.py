@@ -29,8 +29,8 @@ import numpy as np
 
 from linmax.core.contract import Trials
 from linmax.data.arrays import Layout, cut
+from linmax.learners.attributes.group import Group, Task
 from linmax.learners.attributes.linear import DenseMembers
-from linmax.learners.attributes.member import Group, Task
 from linmax.learners.attributes.nearest import NearestRows
 from linmax.learners.attributes.pairs import MOST_BINS, PairMembers
 from linmax.learners.attributes.stacker import MemberFusion, fingerprints
@@ -52,7 +52,7 @@ from linmax.learners.latest_label import RecentLabels
 from linmax.util.parts import by_part
 
 if TYPE_CHECKING:
-    from linmax.learners.attributes.member import Group
+    from linmax.learners.attributes.group import Group
 
 __all__ = [
     "REGISTRY",

@@ -33,7 +33,7 @@ from numba import boolean, float32, int32, int64, types
 from linmax.core.contract import Indices, Labels, Matrix, Trials, Vector
 from linmax.core.linear_max import top_two
 from linmax.jit.compiling import JIT, kernel
-from linmax.learners.attributes.member import DENIED
+from linmax.learners.attributes.group import DENIED
 from linmax.learners.base import Field, LearnerState, Mixture, mix_matrices, struct_of
 
 __all__ = ["FusionT", "MemberFusion", "fingerprints", "fuse"]

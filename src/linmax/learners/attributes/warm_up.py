@@ -26,7 +26,7 @@ from linmax.core.contract import KNOWN, Indices, Matrix, Trials, TrialsT
 from linmax.data.arrays import Layout, attributes_of, cut, no_trials, widen
 from linmax.data.scaling import MOST_NUMERIC, are_numbers
 from linmax.jit.compiling import kernel
-from linmax.learners.attributes.member import renamed
+from linmax.learners.attributes.group import renamed
 from linmax.learners.attributes.stacker import MemberFusion
 from linmax.learners.base import Field, LearnerState, Mixture, Placement, struct_of
 

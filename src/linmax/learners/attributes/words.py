@@ -30,7 +30,7 @@ from linmax.data.scaling import squash
 from linmax.jit.compiling import kernel
 from linmax.jit.float_rows import add_log_rows, add_row, add_rows, entropy_row, log_row, shrink_row, squash_row, sum_row
 from linmax.jit.prefetch import fetch
-from linmax.learners.attributes.member import DENIED, Group, SingleCube, Task, best_rival, kalman_step
+from linmax.learners.attributes.group import DENIED, Group, SingleCube, Task, best_rival, kalman_step
 from linmax.learners.base import Field, Mixture, mix_by_precision, struct_of
 
 __all__ = ["LINEAR", "ROOM", "SparseMembers"]

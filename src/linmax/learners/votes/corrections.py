@@ -23,7 +23,7 @@ import numpy as np
 from linmax.jit.compiling import kernel
 from linmax.learners.base import Arrays, Field
 from linmax.learners.second_order import to_shares
-from linmax.learners.votes.features import vote_of
+from linmax.learners.votes.evidence import vote_of
 from linmax.learners.votes.logits import LEAST_SEEN
 
 __all__ = ["CORRECTION_FIELDS", "learn_corrections", "predict_corrected"]

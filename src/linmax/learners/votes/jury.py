@@ -42,7 +42,7 @@ import numpy as np
 from linmax.jit.compiling import kernel
 from linmax.learners.base import Arrays, Field
 from linmax.learners.second_order import to_shares
-from linmax.learners.votes.features import HITS, VOTED, vote_of
+from linmax.learners.votes.evidence import HITS, VOTED, vote_of
 
 __all__ = [
     "JURY_FIELDS",

@@ -41,11 +41,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linmax.jit.blocks import SIDE, add_times, factorise, solve_blocks
 from linmax.jit.compiling import kernel
+from linmax.jit.small_matrices import SIDE, add_times, factorise, solve_blocks
 from linmax.learners.base import Arrays, Field
 from linmax.learners.second_order import rate, symmetric, to_shares
-from linmax.learners.votes.features import VOTERS
+from linmax.learners.votes.evidence import VOTERS
 from linmax.util.blas import one_blas_thread
 
 __all__ = [
@@ -95,7 +95,7 @@ LOGIT_FIELDS = {
     "weights": Field((LOGITS, "coordinate"), merge=""),
     "home": Field((LOGITS, "coordinate"), merge=""),  # means of the priors
     "precision": Field((LOGITS, "square", "square"), merge=""),
-    "factor": Field((LOGITS, "factor"), merge=""),  # upper triangles as `linmax.jit.blocks` has them
+    "factor": Field((LOGITS, "factor"), merge=""),  # upper triangles as `linmax.jit.small_matrices` has them
     "diagonal": Field((LOGITS, "line"), merge=""),
     "seen": Field(("coordinate",), merge="", dtype=np.int64),  # 1 where a juror or rater was heard; 2 for copies
     "sums": Field((LOGITS, 2), merge=""),  # of the weights of jurors and of raters that were heard
@@ -180,7 +180,7 @@ def dot(a: np.ndarray, b: np.ndarray, size: int) -> float:
 
 @kernel()
 def decompose(matrix: np.ndarray, factor: np.ndarray, least: np.ndarray) -> None:
-    """The factor (see `linmax.jit.blocks`) of a matrix of which the lower half is read; ``least`` is room."""
+    """The factor (see `linmax.jit.small_matrices`) of a matrix of which the lower half is read; ``least`` is room."""
     n, size = matrix.shape[0], factor.shape[0]
     for i in range(n):
         row = matrix[i]

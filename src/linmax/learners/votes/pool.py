@@ -11,7 +11,7 @@ So members that are shares have no say in the answer, except for the weighed one
 a label. Where the answer is not the most probable class, the two exchange their probabilities.
 
 Each member is a small unit: it predicts, learns, and declares its state as fields that grow and merge
-(`linmax.learners.base`). `linmax.learners.votes.features` turns a trial into ratings and counts, `logits` has the
+(`linmax.learners.base`). `linmax.learners.votes.evidence` turns a trial into ratings and counts, `logits` has the
 logits and how they merge, `jury` the members without a fit, and `linmax.learners.softmax` the refitted softmax.
 
 A trial of weight w counts w times in each of them. Of a trial that only says which class it is not, the target is what
@@ -37,8 +37,8 @@ from numba import boolean, int64
 from linmax.core.contract import EXPERTS, NO_LABEL, STRIDE, Indices, Labels, Matrix, Trials, TrialsT
 from linmax.core.linear_max import top_two
 from linmax.data.arrays import Layout, no_trials
-from linmax.jit.blocks import SIDE
 from linmax.jit.compiling import kernel
+from linmax.jit.small_matrices import SIDE
 from linmax.jit.struct import act, entry
 from linmax.learners.base import Arrays, Description, Field, Mixture, Running, grown, struct_of
 from linmax.learners.second_order import (
@@ -51,7 +51,7 @@ from linmax.learners.second_order import (
     trust,
 )
 from linmax.learners.votes.corrections import CORRECTION_FIELDS, learn_corrections, predict_corrected
-from linmax.learners.votes.features import (
+from linmax.learners.votes.evidence import (
     COPIED,
     COUNT_FIELDS,
     SHARE,

@@ -8,6 +8,6 @@ the last.
 from __future__ import annotations
 
 from linmax.models.sklearn.classifier import LinearMaxClassifier
-from linmax.models.sklearn.fusion import FusionClassifier
+from linmax.models.sklearn.fusion_classifier import FusionClassifier
 
 __all__ = ["FusionClassifier", "LinearMaxClassifier"]

@@ -21,7 +21,7 @@ from linmax.io.reader import StreamReader
 from linmax.io.sources import LinesAsFile, refuse_unreadable
 from linmax.io.typed_tables import Frames, is_table
 from linmax.io.vocabulary import Vocabulary
-from linmax.models.streams.model import StreamModel
+from linmax.models.streams.stream_model import StreamModel
 from linmax.util.aliases import Source
 from linmax.util.checks import boolean, one_of, whole
 

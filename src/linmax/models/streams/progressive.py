@@ -18,7 +18,7 @@ import numpy as np
 from linmax.io.batch import Batch
 from linmax.io.read_options import Position
 from linmax.models.metrics import Evaluation, balanced_weights
-from linmax.models.streams.model import StreamModel, weights_of
+from linmax.models.streams.stream_model import StreamModel, weights_of
 from linmax.util import files
 from linmax.util.parts import by_part
 

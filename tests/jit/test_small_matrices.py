@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linmax.jit import blocks
+from linmax.jit import small_matrices
 from linmax.jit.compiling import kernel
 
 SIZES = [4, 8, 12, 16, 36]
@@ -13,23 +13,23 @@ SIZES = [4, 8, 12, 16, 36]
 
 @kernel(allocates=True)
 def added(to: np.ndarray, of: np.ndarray, factor: float, size: int) -> None:
-    blocks.add_times(to, of, factor, size)
+    small_matrices.add_times(to, of, factor, size)
 
 
 @kernel(allocates=True)
 def solved(factor: np.ndarray, least: np.ndarray, x: np.ndarray) -> None:
-    blocks.factorise(factor, least)
-    blocks.solve_blocks(factor, x)
+    small_matrices.factorise(factor, least)
+    small_matrices.solve_blocks(factor, x)
 
 
 def plainly_solved(factor: np.ndarray, least: np.ndarray, x: np.ndarray) -> None:
-    blocks.plain_factorise(factor, least)
-    blocks.plain_solve_blocks(factor, x)
+    small_matrices.plain_factorise(factor, least)
+    small_matrices.plain_solve_blocks(factor, x)
 
 
 @pytest.mark.small
 @pytest.mark.parametrize("size", range(10))
-@pytest.mark.parametrize("add", [added, blocks.plain_add_times])
+@pytest.mark.parametrize("add", [added, small_matrices.plain_add_times])
 def test_rows_are_added_up_to_the_last_number(add, size):
     to, of = np.arange(10.0), 1.0 + np.arange(10.0) ** 2
     expected = to + np.where(np.arange(10) < size, -0.5 * of, 0.0)
