@@ -97,6 +97,8 @@ class PrefixTechnique(Technique):
 class MemberTechnique(Protocol):
     """Description of a technique that needs no node of its own: it changes how one rule is run."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     @property
     def base(self) -> Any:
         """The learner whose rule it changes."""
@@ -105,7 +107,7 @@ class MemberTechnique(Protocol):
         """Write the technique into ``run``; ``learner`` is the outermost description, for messages."""
 
 
-def turned_inside(outer: PrefixTechnique, inner: PrefixTechnique) -> PrefixTechnique:
+def turned_inside(outer: MemberTechnique | PrefixTechnique, inner: PrefixTechnique) -> PrefixTechnique:
     """The techniques in the other order: ``outer`` over what ``inner`` is over, and ``inner`` over that.
 
     Examples
