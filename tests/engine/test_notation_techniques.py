@@ -156,6 +156,8 @@ def test_the_combinations_of_the_paper() -> None:
         ("R(u=0)-perceptron", ValueError, "u must be >= 1, got 0"),
         ("A(scale=l3)-perceptron", ValueError, "scale must be one of raw, max, l1, got 'l3'"),
         ("A-winnow", TypeError, r"winnow needs a value for alpha; write it in brackets, as in winnow\(1.1\)"),
+        ("WMA", TypeError, r"learner 'WMA': WMA is read as committee\(alpha\), .* as in committee\(1.1\)"),
+        ("A-Committee", TypeError, r"how=wma\)\); committee needs a value for alpha; write it in brackets"),
         ("p-norm", TypeError, r"p-norm needs a value for p; write it in brackets, as in p-norm\(3\)"),
         ("winnow(speed=3)", TypeError, "winnow has no parameter 'speed'; it has alpha, "),
     ],

@@ -8,7 +8,8 @@ Mesterharm and Hsu, ``V-combine`` the vote over them, ``VR-combine`` the same wi
 ``attributes`` and ``auto`` are the pools of `linmax.pool`. Case does not matter.
 
 Names of the papers are read as what reproduces their results: ``Balanced(1.35)`` is ``winnow(1.35)``, ``WMA(1.1)`` is
-``committee(1.1)``; ``winnow(beta=1)`` is alpha = 1 + beta.
+``committee(1.1)``; ``winnow(beta=1)`` is alpha = 1 + beta. ``WMA`` and ``Committee`` need their alpha: the papers
+derive it from a margin, and print no number.
 """
 
 from __future__ import annotations
@@ -77,6 +78,11 @@ OTHER_NAMES = {
 }
 _parsing = threading.Lock()  # CPython makes trees of one thread at a time, or fails with a SystemError
 EXAMPLES = {"alpha": "1.1", "p": "3", "link": "sinh"}  # values of parameters that have no default
+# Why a name of the papers does not suffice: they give no number.
+WITHOUT_NUMBER = {
+    "committee": "WMA is read as committee(alpha), with alpha = sqrt((1 + delta)/(1 - delta)) for a margin of delta "
+    "(WMA over learners is combine(..., how=wma)); ",
+}
 
 
 @as_learner.register(Description)
@@ -368,4 +374,5 @@ def _remedy(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any
         return None
     value = EXAMPLES.get(lacking[0])
     shown = f"{lacking[0]}=..." if value is None else value
-    return f"{name} needs a value for {lacking[0]}; write it in brackets, as in {name}({shown})"
+    reading = WITHOUT_NUMBER.get(name, "")
+    return f"{reading}{name} needs a value for {lacking[0]}; write it in brackets, as in {name}({shown})"
