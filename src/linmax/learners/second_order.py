@@ -742,6 +742,10 @@ def softmax(prior: float = 0.1) -> Softmax:
     Refits use the last 8,192 trials (or 2^20 ratings); older ones are folded, in halves, into a Gaussian. A trial costs
     O(n^2 k) up to 128 coordinates and O(n m) with m ratings up to 1,024, where the curvature is taken at refits only.
     Beyond 1,024 coordinates, as with many attributes, the curvature is diagonal and nothing is refitted: O(m).
+    Voters and raters count once they have spoken, attributes from the start: k coordinates for each column. So columns
+    that are always 0 change this learner where they take it past 128 or 1,024 coordinates; leave them out. (The engine
+    numbers the coordinates of attributes, sparse ones too, by column and class. A learner that had only some of them
+    would need a numbering of its own, and a copy of every row in it.)
 
     No bound is known. That of the online Newton step (Hazan, Agarwal and Kale 2007) is for steps with the gradients'
     outer products, scaled by a constant that falls exponentially with the length of the weights, and for weights that
