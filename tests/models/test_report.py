@@ -13,7 +13,7 @@ import linmax
 from linmax.cli import main
 from linmax.models.calibration import Bin, Reliability
 from linmax.models.page import line_chart, marks
-from linmax.models.report import Chart, Report, interval
+from linmax.models.report import MOST_COMPARED, Chart, Report, interval
 
 
 def jury(size: int = 600, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -43,6 +43,8 @@ def test_suspicious_voters_are_pointed_out() -> None:
     assert report.decision[0] == "Check leak first"
     few = {name: column[:40] for name, column in (table | odd).items() if name != "leak"}  # too few rows for a panel
     assert report_of(few, labels[:40]).decision[0] == "Use all voters but always and twin"
+    always = {"one": np.full(40, "c"), "two": np.full(40, "d")}
+    assert report_of(always, labels[:40]).decision[0] == "Use none of these voters"
     same = report_of({"one": np.full(60, "a"), "two": np.full(60, "a")}, np.full(60, "a"))
     assert same.suspicions() == []  # with one class alone everybody is constant
 
@@ -53,6 +55,15 @@ def test_a_constant_voter_is_not_counted_as_independent() -> None:
     assert first is not None
     assert second is not None
     assert second.independent == pytest.approx(first.independent)
+
+
+def test_thousands_of_voters_are_not_compared_with_each_other() -> None:
+    labels = np.array(["a", "b"])
+    report = report_of({f"v{i}": labels for i in range(MOST_COMPARED + 1)}, labels, learner="perceptron")
+    assert report.details is not None
+    assert report.details.independent is None
+    assert "likeness" not in vars(report.details)
+    assert "independent" not in str(report)
 
 
 def test_labels_that_look_wrong_are_found_and_those_of_hard_rows_are_not(tmp_path: Path) -> None:

@@ -497,7 +497,7 @@ def test_formats_are_told(name, head, kind):
 
 
 def test_unrecognizable_formats():
-    with pytest.raises(ValueError, match="cannot be recognised from b'hello'"):
+    with pytest.raises(ValueError, match="cannot be recognized from b'hello'"):
         format_of("-", b"hello\n")
     with pytest.raises(ValueError, match="not text"):
         format_of("-", b"\x7fELF\0\0\n")

@@ -162,7 +162,7 @@ def _from_columns(source: Source, kind: str, arguments: argparse.Namespace) -> t
             raise ValueError(f"{name} has no column {wanted!r}; it has {', '.join(columns)}")
     labels = columns[label]
     if not labels:
-        raise ValueError(f"{name} has no rows below its header")
+        raise ValueError(f"{name} has no rows below its header; add them")
     if None in labels:
         row = labels.index(None) + 1
         raise ValueError(f"{name}, row {row}: no label in column {label!r}; fill it in or drop it")

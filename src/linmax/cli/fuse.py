@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
         refuse_options(arguments, SERIAL_FUSE_OPTIONS, "requires one table in order", "--cluster")
         _fuse_on_cluster(arguments)
     else:
-        refuse_options(arguments, "resume checkpoint", "requires --cluster")
+        refuse_options(arguments, "resume checkpoint mix=trials", "requires --cluster")
         _fuse(arguments)
 
 
@@ -125,6 +125,11 @@ def _fuse(arguments: argparse.Namespace) -> None:
 
     screen, fusion = wide_console(arguments), _started(arguments)
     table = votes_to_learn(arguments, fusion)
+    if fusion is None and table.silence == 1.0:
+        raise ValueError(
+            f"{table.name} must have a vote, got none of {counted(table.raters, 'voter')} in "
+            f"{counted(len(table.labels), 'row')}; fill in their columns"
+        )
     learned, held, unlabelled = _divided(arguments, table.labels)
     costs = _check_asking(arguments, table)
     start = time.perf_counter()
@@ -338,17 +343,13 @@ def _write_doubts(path: str, report: Report) -> str:
 def _headline(arguments: argparse.Namespace, table: VoteTable) -> str:
     shuffled = "" if arguments.shuffle is None else f", shuffled with seed {arguments.shuffle}"
     by = "".join(f", by {name} ({counted(len(set(v) - {None}), 'value')})" for name, v in table.sides.items())
-    if table.scores is not None:
-        silent = sum(float((scores == scores[:, :1]).all(axis=1).mean()) for scores in table.scores.values())
-    else:
-        silent = sum(column.count(None) / len(column) for column in table.voters.values())
     voter, votes = ("voter", "votes") if table.scores is None else ("rater", "scores")
     start = "" if arguments.start is None else f"; continuing {shown_name(arguments.start)}"
     classes = "open answers" if table.open else counted(len(table.classes), "class", "classes")
     return (
         f"{shown_names(arguments.votes)}: {counted(len(table.labels), 'row')}{shuffled}, "
         f"{counted(table.raters, voter)}{by}, {classes}; "
-        f"{100.0 * silent / table.raters:.1f} % of the {votes} abstain{start}"
+        f"{100.0 * table.silence:.1f} % of the {votes} abstain{start}"
     )
 
 

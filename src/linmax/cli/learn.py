@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.cluster:
         refuse_options(arguments, SERIAL_LEARN_OPTIONS, "requires the order of one stream", "--cluster")
     else:
-        refuse_options(arguments, "resume", "requires --cluster")
+        refuse_options(arguments, "resume mix=uniform", "requires --cluster")
     _check(arguments)
     if arguments.candidates:
         _learn_candidates(arguments)

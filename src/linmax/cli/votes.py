@@ -277,7 +277,7 @@ def _table(
         if column not in table.columns and column not in table.left_out:
             raise ValueError(f"{name} has no column {column!r}; it has {', '.join(table.columns)}")
     if not table.columns or not table.lines:
-        raise ValueError(f"{name} has no rows below its header")
+        raise ValueError(f"{name} has no rows below its header; add them")
     return table
 
 

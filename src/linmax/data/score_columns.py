@@ -52,4 +52,9 @@ def _numbers(name: str, column: str, cells: Sequence[Any]) -> np.ndarray:
             raise ValueError(
                 f"{name}, row {row + 1}: the score in column {column!r} is {cell!r}, which is not a number"
             ) from None
+        if np.isinf(found[row]):
+            raise ValueError(
+                f"{name}, row {row + 1}: the score in column {column!r} is {cell!r}, which is not finite; give a "
+                "number, such as -100 for the logarithm of 0"
+            )
     return found

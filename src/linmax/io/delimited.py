@@ -234,7 +234,7 @@ class Csv(StreamFormat):
     title = "a table"
     rectangular = True
     takes = COLUMN_OPTIONS | {"delimiter", "header"}
-    separator: ClassVar[str | None] = None  # recognised
+    separator: ClassVar[str | None] = None  # recognized
     sample = TYPE_SAMPLE + 1
 
     def __init__(self, options: ReadOptions, kind: str = "csv") -> None:
@@ -275,9 +275,15 @@ class Csv(StreamFormat):
         try:
             names = [field.decode() for field in header]
         except UnicodeDecodeError:
-            raise ValueError(f"{name} has no header: its first bytes are {head[:16]!r}") from None
+            raise ValueError(
+                f"{name} has no header: its first bytes are {head[:16]!r}, not UTF-8; convert it, as "
+                "iconv -f LATIN1 -t UTF-8 does, or pass its format"
+            ) from None
         if not any(names):
-            raise ValueError(f"{name} has no header")
+            raise ValueError(
+                f"{name} has no header: its first bytes are {head[:16]!r}; name the columns in its first line, or "
+                "pass its format"
+            )
         if not self.options.header:
             return 0, 0, self._numbered(len(names))
         if all(map(is_number, names)):

@@ -1,7 +1,7 @@
 """The registry of stream formats: one line for each, which names the class that reads it.
 
 A format is a class derived from one in `linmax.io.records`. It says by which
-file extensions, first bytes and first lines it is recognised, takes its options, and parses. Everything that lists,
+file extensions, first bytes and first lines it is recognized, takes its options, and parses. Everything that lists,
 recognises or makes formats uses this registry; a class is imported when it is first needed.
 
 `register_format` adds one from outside::
@@ -35,7 +35,7 @@ REGISTRY: dict[str, str | type[StreamFormat]] = {
 FORMATS = REGISTRY.keys()  # the names, always up to date
 WITHOUT_LINES = ("svmlight", "csv")  # for an empty input: the first that will do
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
-BYTES_SHOWN = 40  # bytes of an unrecognised line in the message
+BYTES_SHOWN = 40  # bytes of an unrecognized line in the message
 
 
 def register_format(name: str, where: str | type[StreamFormat]) -> None:
@@ -133,7 +133,7 @@ def format_of(name: str, head: bytes, columns: bool = False, prefer: str | None 
         if known[kind].looks_like(lines):
             return kind
     raise ValueError(
-        f"the format of {name} cannot be recognised from {lines[0][:BYTES_SHOWN]!r}; give it: {', '.join(known)}"
+        f"the format of {name} cannot be recognized from {lines[0][:BYTES_SHOWN]!r}; give it: {', '.join(known)}"
     )
 
 

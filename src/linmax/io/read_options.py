@@ -53,7 +53,7 @@ class ReadOptions:
         counts, those to leave out, those whose numbers are categories, those whose words are attributes, and the one
         that identifies rows.
     delimiter, header
-        What separates the fields of a table, recognised if not given; whether its first line names the columns.
+        What separates the fields of a table, recognized if not given; whether its first line names the columns.
     ngrams
         Longest run of words of a text that is an attribute (see `linmax.io.words`).
     pairs

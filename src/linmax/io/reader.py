@@ -26,7 +26,7 @@ __all__ = ["ReadTable", "StreamReader", "open_source", "read_columns", "read_tab
 def open_source(
     path: Any, kind: str | None = None, columns: bool = False, prefer: str | None = None
 ) -> tuple[Source, str]:
-    """Open a source; its format is the given one, or else recognised (see `format_of`)."""
+    """Open a source; its format is the given one, or else recognized (see `format_of`)."""
     if kind is not None:
         one_of("format", kind, FORMATS)
     source = Source.of(path)

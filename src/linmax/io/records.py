@@ -175,7 +175,7 @@ class StreamFormat:
     endings
         File extensions, in lower case. If two formats share one, the first lines decide.
     first_bytes
-        First bytes by which a file of this format is recognised.
+        First bytes by which a file of this format is recognized.
     rectangular
         Whether every row has the same columns, with visibly missing values.
     takes

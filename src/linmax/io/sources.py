@@ -46,7 +46,8 @@ MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x
 LONGEST_MAGIC = max(map(len, MAGIC))
 BOM = b"\xef\xbb\xbf"  # may begin a text in UTF-8, and means nothing
 ENCODINGS = {b"\xff\xfe\0\0": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-HEAD = 2**16  # bytes by which a format is recognised
+POINTER = b"version https://git-lfs.github.com/spec/"  # begins a file of Git that stands for another
+HEAD = 2**16  # bytes by which a format is recognized
 PAUSE = 0.005  # seconds without a byte after which what has arrived is used
 GATHER = 0.05  # seconds for which bytes are gathered, at most, while they keep coming
 CAPACITY = 2**20  # bytes that a pipe should hold, so that writer and reader seldom wait for each other
@@ -138,6 +139,8 @@ def _enlarge(number: int) -> None:
 
 def refuse_encoding(name: str, head: bytes) -> None:
     """Refuse text that is not in UTF-8 or another extension of ASCII, from its first bytes."""
+    if head.startswith(POINTER):
+        raise ValueError(f"{name} is a pointer of Git LFS, not the data; fetch them, as git lfs pull does")
     for mark, kind in ENCODINGS.items():
         if head.startswith(mark):
             raise ValueError(f"{name} is {kind}; convert it, as iconv -f {kind} -t UTF-8 does")

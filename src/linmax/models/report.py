@@ -61,6 +61,7 @@ STRETCHES = 40  # in which accuracy over time is shown
 CHANGE_ERRORS = 3.5  # standard errors by which a voter's accuracy must have changed to be reported
 MAPPED = 12  # voters whose errors are compared in a heat map
 FEWEST_SPLIT = 50  # trials before and after a change of a voter's accuracy
+MOST_COMPARED = 2000  # voters of whom every two are compared
 PAIRS = 5  # most similar pairs of voters
 TOLERANCE_OF_PANEL = 0.01  # accuracy that the panel of the decision may give up
 UNSURE = 0.5  # probability of an answer below which a person is asked
@@ -455,9 +456,14 @@ class Details:
 
     @cached_property
     def independent(self) -> float | None:
-        """The number of independent voters that these amount to, without those that always give the same answer."""
+        """The number of independent voters that these amount to, without those that always give the same answer.
+
+        None where that is undefined, or where there are too many voters to compare every two.
+        """
         varied = np.flatnonzero(~self.rows.constant())
         n = len(varied)
+        if n > MOST_COMPARED:
+            return None
         pairs = self.likeness[np.ix_(varied, varied)][~np.eye(n, dtype=bool)]
         if n < 2 or not np.isfinite(pairs).any():
             return None
@@ -844,6 +850,8 @@ class Report(_Shown):
         low, high = interval(accuracy * trials, trials)
         if best is None or len(best.voters) == count:
             headline, others = f"Use all {count} voters", ""
+            if len(useless) == count:
+                return "Use none of these voters", "Each always gives the same answer; add voters that tell rows apart."
             if useless:
                 headline = f"Use all voters but {listed(useless)}"
         else:

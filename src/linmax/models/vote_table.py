@@ -296,6 +296,15 @@ class VoteTable:
         """Number of voters or raters."""
         return len(self.voters) if self.scores is None else len(self.scores)
 
+    @property
+    def silence(self) -> float:
+        """Share of the votes or scores that abstain."""
+        if self.scores is not None:
+            shares = [float((scores == scores[:, :1]).all(axis=1).mean()) for scores in self.scores.values()]
+        else:
+            shares = [column.count(None) / len(column) for column in self.voters.values()]
+        return sum(shares) / len(shares)
+
     def rows(self, places: Any = slice(None)) -> dict[str, Any]:
         """Return some rows, as a fusion takes them."""
         if self.scores is not None:
