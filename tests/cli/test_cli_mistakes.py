@@ -60,10 +60,11 @@ def test_six_digits_unless_others_are_asked_for(folder, capsys):
     assert one["probabilities"] == {name: float(f"{p:.6g}") for name, p in whole["probabilities"].items()}
 
 
-@pytest.mark.parametrize("name", ["fuse", "learn", "predict"])
-def test_what_matters_comes_first(name):
+@pytest.mark.parametrize(("name", "second"), [*((name, "input") for name in ("bounds", "fuse", "learn", "predict")),
+                                              ("serve", "storage")])  # fmt: skip
+def test_what_matters_comes_first(name, second):
     text = command_parser(name).format_help()
-    places = [text.index(f"\n{group}:\n") for group in ("most used", "input", "output")]
+    places = [text.index(f"\n{group}:\n") for group in ("most used", second, "output")]
     assert places == sorted(places)
     first = text[places[0] : places[1]]
     assert len(re.findall(r"^  --", first, re.MULTILINE)) == 3

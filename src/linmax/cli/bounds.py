@@ -33,14 +33,15 @@ __all__ = ["OPTIONS", "run"]
 
 
 OPTIONS = f"""
-input:
+most used:
 DATA  a file in any format, compressed or not; - is standard input
-{FORMAT_OPTION}
 --label COLUMN  the column, or the key, of the label (default: the last column, 'label')
---ignore A,B  columns to leave out
 --votes  take every column as a voter, numbers too
-learning:
 --learners L;L  rules to compare, separated by ';' (default: one of each family)
+input:
+{FORMAT_OPTION}
+--ignore A,B  columns to leave out
+learning:
 --no-scale  do not divide attributes by their largest magnitude
 --no-thresholds  leave out the threshold sub-experts
 output:

@@ -29,22 +29,26 @@ SCOPES = ("predict", "learn", "admin")
 
 FOLDER_ARGUMENT = "DIR:path  the data folder"
 OPTIONS = f"""
+most used:
 --data DIR:path  folder of the log, the snapshots and the keys; created if missing
 --host HOST=127.0.0.1  address to listen on
 --port PORT:int=8471  port to listen on, 0 for any free one
+storage:
 --snapshot-events N:int=100000  snapshot after N events
 --snapshot-seconds S:float=300  snapshot after S seconds
---max-body BYTES:int=1048576  largest request body
---max-models N:int=100  maximum number of models
---max-connections N:int=4096  maximum number of connections; more are refused with 503
---memory SIZE  memory for all models, such as 2GB (default: a quarter of the machine's memory)
---model-memory SIZE  memory for one model (default: half of --memory)
 --keep-events N:int  events of each model to keep before its snapshots (default: all)
 --keep-days D:float  days of events to keep before the snapshots (default: all)
 --queue N:int=8192  maximum number of events waiting for the disk
 --gather MS:float=2  milliseconds that a commit waits for further events to join it
---log-requests  log every request, not only failures
+limits:
+--memory SIZE  memory for all models, such as 2GB (default: a quarter of the machine's memory)
+--model-memory SIZE  memory for one model (default: half of --memory)
+--max-models N:int=100  maximum number of models
+--max-connections N:int=4096  maximum number of connections; more are refused with 503
+--max-body BYTES:int=1048576  largest request body
 --workers N:int=1  must be 1: one process owns a data folder
+output:
+--log-requests  log every request, not only failures
 {JSON_OPTION}
 """
 KEYS_FOLDER = "--data DIR:path!  folder of the service"
