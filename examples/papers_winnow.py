@@ -24,15 +24,12 @@ for n in sizes:
     experts = np.random.default_rng(0).choice([-1.0, 1.0], (3000, n))
     right = np.where(experts[:, :k].sum(axis=1) > 0, 1, -1)
     for rule, counts in mistakes.items():
-        learner = theory.LinearThreshold(rule, labels=(-1, 1))
-        learner.run(experts, right)
-        counts.append(learner.mistakes)
+        counts.append(theory.LinearThreshold(rule, labels=(-1, 1)).run(experts, right).mistakes[-1])
 figure, axes = plt.subplots(figsize=(8, 4))
 for counts, name in zip(mistakes.values(), ["Perceptron", "Winnow"], strict=True):
     axes.loglog(sizes, counts, "o-", label=name)
     print(f"{name}: {counts[0]} mistakes with {sizes[0]} experts, {counts[-1]} with {sizes[-1]}")
-printed = [bounds.perceptron(n**0.5, 1.0, k**-0.5) for n in sizes]
-axes.loglog(sizes, printed, ":", color="C0", label="n k")
+axes.loglog(sizes, [bounds.perceptron(n**0.5, 1.0, k**-0.5) for n in sizes], ":", color="C0", label="n k")
 axes.loglog(sizes, [2 * k**2 * np.log(n) for n in sizes], ":", color="C1", label="2 k^2 ln n")
 axes.set(xlabel="experts", ylabel="mistakes")
 axes.legend()
