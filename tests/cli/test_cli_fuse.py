@@ -13,6 +13,8 @@ from pyarrow import parquet
 
 import linmax
 from linmax.cli import main
+from linmax.cli.fuse import PROGRESS_ROWS
+from linmax.models.vote_table import VoteTable
 
 LEARNER = "AR-winnow(1.1)"
 
@@ -145,3 +147,11 @@ def test_open_answers_from_a_table_to_predictions(tmp_path: Path, capsys: pytest
     assert "open answers" in capsys.readouterr().err
     assert main(["fuse", str(table), "--label", "answer", "--answers", "closed", "--key", "number"]) == 2
     assert "open" in capsys.readouterr().err
+
+
+def test_a_table_is_converted_once_however_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, rows, calls = tmp_path / "votes.csv", VoteTable.rows, []
+    table.write_text("v,w,y\n" + "p,q,p\nq,q,q\n" * (PROGRESS_ROWS + 1))
+    monkeypatch.setattr(VoteTable, "rows", lambda self, *places: calls.append(places) or rows(self, *places))
+    assert main(["fuse", str(table), "--label", "y", "--answers", "closed", "--learner", "perceptron"]) == 0
+    assert calls == [()]

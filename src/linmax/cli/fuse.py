@@ -225,14 +225,14 @@ def _learn(screen: Console, fusion: VoteFusion, table: VoteTable, learned: np.nd
 
     from linmax.data.names import label_array
 
-    labels = label_array(table.labels)
+    labels, votes = label_array(table.labels), table.rows()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         task = progress.add_task("learning", total=len(learned))
         for begin in range(0, len(learned), PROGRESS_ROWS):
             part = learned[begin : begin + PROGRESS_ROWS]
             mask = None if table.wrong is None else table.wrong[part]
-            fusion.partial_fit(table.rows(part), labels[part], wrong=mask)
+            fusion.partial_fit({name: cells[part] for name, cells in votes.items()}, labels[part], wrong=mask)
             progress.update(task, advance=len(part))
 
 

@@ -313,11 +313,12 @@ class FusionFile(ModelFile):
         self.refusals.join(table.refusals)
         self.found += table.remarks
         labels = [None if label is None else str(label) for label in table.labels]
-        self._name = table.name
+        self._name, votes = table.name, table.rows()
         rows = np.arange(len(table.lines))
         for part in rows[:, None] if self._single else [rows]:
             tags = None if table.tags is None else [table.tags[row] for row in part]
-            yield RowPart([table.lines[row] for row in part], [labels[row] for row in part], tags, table.rows(part))
+            cells = {name: column[part] for name, column in votes.items()}
+            yield RowPart([table.lines[row] for row in part], [labels[row] for row in part], tags, cells)
 
     def predict(self, part: RowPart, wanted: OutputOptions) -> Answers:
         """Return classes, and numbers or sets if wanted."""
