@@ -108,7 +108,7 @@ def test_commands_show_what_they_compile(tmp_path: Path) -> None:
     rows.write_text("".join(f"{i % 2} 1:{i % 3} 2:1\n" for i in range(20)))
     command = ["-m", "linmax", "learn", str(rows), "--learner", "perceptron"]
     shown = on_a_terminal(command, tmp_path / "cache", TERM="xterm", COLUMNS="100")
-    assert "compiling parse_svmlight" in shown
+    assert "compiling cut_lines" in shown
     assert "for perceptron (first use only)" in shown
     assert "compiling" not in on_a_terminal(command, tmp_path / "cache", TERM="xterm", COLUMNS="100")
 

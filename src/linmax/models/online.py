@@ -1320,8 +1320,8 @@ class Learner:
         ...     found = [f"{t}a", f"{t}b"]
         ...     _ = learner.learn(candidates=found, votes={"anna": found[0]}, label=found[t % 4 == 0])
         >>> shares = learner.predict_proba(candidates=["x", "y", "z"], votes={"anna": "z"})
-        >>> {name: round(share, 1) for name, share in shares.items()}
-        {'x': 0.2, 'y': 0.2, 'z': 0.6}
+        >>> {name: round(share, 2) for name, share in shares.items()}
+        {'x': 0.17, 'y': 0.17, 'z': 0.66}
         """
         names, model, table, _ = self._rated(attributes, votes, scores, candidates)
         found = model.probabilities(table)[0].tolist() if table.size else []

@@ -65,13 +65,12 @@ def relative_weights(
 ) -> np.ndarray:
     """Return the weights of a fit, scaled so that those above 0 have mean 1: only their ratios count.
 
-        Examples
-        --------
-        >>> import numpy as np
-    import numpy.typing as npt
-        >>> weights = relative_weights([0.02, 0.02, 0.0, 0.04], None, np.zeros((4, 1)), np.array(["a", "b", "b", "b"]))
-        >>> weights.round(2).tolist()
-        [0.75, 0.75, 0.0, 1.5]
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights = relative_weights([0.02, 0.02, 0.0, 0.04], None, np.zeros((4, 1)), np.array(["a", "b", "b", "b"]))
+    >>> weights.round(2).tolist()
+    [0.75, 0.75, 0.0, 1.5]
     """
     weights = weights_of(sample_weight, X)
     if class_weight is not None:
