@@ -95,6 +95,11 @@ class TestPlay:
         errors = majority.last_errors(0.2, 5000, 3, np.array([problem.target, np.zeros(25)]))
         assert errors == pytest.approx([np.mean(problem.labels != problem.clean), np.mean(problem.labels != 0)])
 
+    def test_ties_up_to_rounding_go_to_the_smallest_class_too(self):
+        whole = np.random.default_rng(0).integers(-3, 4, (20, 25)).astype(float)
+        errors, scaled = (majority.last_errors(0.2, 5000, 3, weights) for weights in (whole, 0.1 * whole))
+        assert errors.tolist() == scaled.tolist()
+
     def test_all_seeds_differ(self):
         seeds = [seed for each in (0, 1) for pair in majority.seeds_of(each, 20) for seed in pair]
         assert len(set(seeds)) == 80

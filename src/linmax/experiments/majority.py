@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 from scipy.special import stdtrit
 
 from linmax.core.contract import Rule
+from linmax.core.linear_max import TIED
 from linmax.data.instances import Instances, instances
 from linmax.datasets import MajorityProblem, majority_problem
 from linmax.engine.pools import vr_combine
@@ -194,7 +195,9 @@ def last_errors(noise: float, size: int, seed: int, weights: np.ndarray) -> np.n
     votes = np.ascontiguousarray(problem.votes.T)
     voters, thresholds = weights[:, :VOTERS], weights[:, VOTERS:, np.newaxis]
     scores = np.stack([voters @ (votes == label) + thresholds[:, label] for label in range(CLASSES)])
-    wrong = scores.argmax(axis=0) != problem.labels  # argmax: the smallest of tied classes
+    rounding = TIED * np.abs(weights).sum(axis=1, keepdims=True)
+    best = (scores >= scores.max(axis=0) - rounding).argmax(axis=0)  # the smallest of classes that tie up to rounding
+    wrong = best != problem.labels
     return np.asarray(wrong.mean(axis=1))
 
 
