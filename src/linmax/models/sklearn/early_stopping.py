@@ -86,12 +86,11 @@ def relative_weights(
 def repetitions(weights: np.ndarray, begin: float = 0.0) -> np.ndarray:
     """Return how often each sample counts: floor(W_t) - floor(W_{t-1}), W_t the sum of ``begin`` and weights up to t.
 
-        Examples
-        --------
-        >>> import numpy as np
-    import numpy.typing as npt
-        >>> repetitions(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
-        array([2, 0, 0, 0, 1])
+    Examples
+    --------
+    >>> import numpy as np
+    >>> repetitions(np.array([2.0, 0.0, 0.5, 0.25, 0.5]))
+    array([2, 0, 0, 0, 1])
     """
     return np.diff(np.floor(begin + np.cumsum(weights) + SUM_ROUNDING).astype(np.int64), prepend=0)
 
