@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import zlib
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,115 @@ def test_a_learner_takes_scores_of_answers_in_any_spelling() -> None:
         one.predict(votes={"ann": "5", "bob": "6"}, scores={"sure": [0.1, 0.2]})
     with pytest.raises(ValueError, match="candidates must be absent"):
         one.predict(votes={"ann": "5"}, candidates=["5"])
+
+
+def rated_questions(count: int, seed: int = 0) -> tuple[list[dict[str, Any]], list[str]]:
+    """Two voters that are right by turns, as the first rater knows; the second one rates what nobody says as well."""
+    rng = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    labels = []
+    for t in range(count):
+        right = int(rng.integers(2))
+        answers = [f"{2 * t}.50", f"{2 * t + 1}"]
+        sure: dict[str, float | None] = {answers[right].rstrip("0"): float(rng.uniform(0.4, 1.0)), "999": 1.0}
+        row: dict[str, Any] = {"ann": answers[0], "bob": answers[1], "cy": str(rng.choice(answers)), "sure": sure}
+        if t > 5:
+            row["length"] = {answers[0]: len(answers[0]), answers[1]: None}
+        if t and rng.random() < 0.2:
+            row["sure"] = None
+        rows.append(row)
+        labels.append(answers[right] if rng.random() < 0.9 else "nobody")
+    return rows, labels
+
+
+@pytest.mark.parametrize("learner", ["auto", "perceptron", "AR-winnow(1.1)"])
+def test_raters_in_a_table_are_those_of_a_learner(learner: str, tmp_path: Path) -> None:
+    rows, labels = rated_questions(120)
+    if "winnow" in learner:  # takes numbers that differ by at most 1
+        rows = [{name: cell for name, cell in row.items() if name != "length"} for row in rows]
+    fusion = linmax.VoteFusion(learner, answers="open", key="number")
+    one = linmax.Learner(learner, answers="open", key="number", thresholds=False)
+    for t, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        votes = {name: row[name] for name in ("ann", "bob", "cy")}
+        scores = {name: {a: v for a, v in (row[name] or {}).items() if v is not None} for name in row.keys() - votes}
+        if t > 10:
+            assert one.predict_proba(votes=votes, scores=scores) == pytest.approx(fusion.predict_proba([row])[0])
+        one.learn(votes=votes, scores=scores, label=label)
+        fusion.partial_fit([row], [label])
+    whole = linmax.VoteFusion(learner, answers="open", key="number").fit(rows, labels)
+    whole.save(tmp_path / "whole.linmax")
+    more = rated_questions(20, seed=1)[0]
+    if "winnow" in learner:
+        more = [{name: cell for name, cell in row.items() if name != "length"} for row in more]
+    for other in (whole, linmax.VoteFusion.load(tmp_path / "whole.linmax"), pickle.loads(pickle.dumps(whole))):
+        for mine, theirs in zip(fusion.predict_proba(more), other.predict_proba(more), strict=True):
+            assert mine == pytest.approx(theirs)
+
+
+def test_raters_find_the_right_answer_where_votes_cannot(tmp_path: Path) -> None:
+    rows, labels = rated_questions(200)
+    fusion = linmax.VoteFusion(key="number").fit(rows, labels)
+    assert fusion.voters_ == ["ann", "bob", "cy"]
+    assert {*fusion.weights()} == {"ann", "bob", "cy", "sure", "length"}
+    row = {"ann": "7.5", "bob": "8", "cy": "8", "sure": {"7.50": 0.9}}
+    assert fusion.predict([row])[0] == "7.5"
+    explanation = fusion.explain(row)
+    assert max(explanation.contributions, key=explanation.contributions.__getitem__) == "sure"
+    assert fusion.predict([{**row, "sure": {"8": 0.9}}])[0] == "8"
+    report = fusion.report(*rated_questions(100, seed=2))
+    assert report.test is not None
+    assert report.test.accuracy["fusion"] > report.test.accuracy["plurality"] + 0.1
+    assert "ann" in str(report)
+    report.to_html(tmp_path / "page.html")
+    votes = {name: row[name] for name in ("ann", "sure")}
+    with pytest.raises(ValueError, match="tolerance=0.002 requires votes alone"):
+        fusion.ask(votes)
+    assert fusion.ask(votes, tolerance=0) in {"bob", "cy"}
+    columns = {name: [row.get(name) for row in rows] for name in ("ann", "bob", "cy", "sure", "length")}
+    table = linmax.VoteFusion(key="number").fit(columns, labels)
+    assert table.predict_proba([row]) == fusion.predict_proba([row])
+    frame = pytest.importorskip("pandas").DataFrame(columns)
+    assert linmax.VoteFusion(key="number").fit(frame, labels).predict_proba([row]) == fusion.predict_proba([row])
+    assert fusion.predict([{**row, "sure": None}])[0] in {"7.5", "8"}
+
+
+def test_merged_fusions_join_their_raters() -> None:
+    rows, labels = rated_questions(100)
+    one = linmax.VoteFusion("perceptron", key="number").fit(rows[:50], labels[:50])
+    other = linmax.VoteFusion("perceptron", key="number").fit(
+        [{"self": {row["ann"]: 1.0}, "bob": row["bob"], "ann": row["ann"]} for row in rows[50:]], labels[50:]
+    )
+    merged = linmax.merge([one, other])
+    assert {*merged.weights()} == {"ann", "bob", "cy", "sure", "length", "self"}
+    assert merged.weights()["sure"] > 0.0
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "message"),
+    [
+        ([{"1": 0.5}, 3], {}, "rates answers, so each cell must be a dict from answer to number; got 3 at trial 1"),
+        ([{"1": "high"}, None], {}, "'sure' must rate answers by numbers of at most .* got 'high' for '1' at trial 0"),
+        ([{"1": 1.0}, None], {"answers": "closed"}, "'sure' rates answers by dicts, which is for open answers"),
+    ],
+)
+def test_bad_ratings_are_named(column: list[Any], options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        linmax.VoteFusion(**options).fit({"ann": ["1", "2"], "sure": column}, ["1", "2"])
+
+
+def test_raters_keep_their_role() -> None:
+    rows, labels = rated_questions(50)
+    fusion = linmax.VoteFusion(key="number").fit(rows, labels)
+    row = {"ann": "1", "bob": "2", "cy": "2"}
+    before = fusion.predict_proba([row])
+    for wrong in ({"sure": "1"}, {"new": {"1": 1.0}}, {"bob": {"1": 1.0}}):
+        with pytest.raises((TypeError, ValueError), match="'sure' rates|'new' is not a known rater|'bob'"):
+            fusion.predict([{**row, **wrong}])
+    with pytest.raises(ValueError, match="'bob' is a voter already, and rates answers"):
+        fusion.partial_fit([{"ann": "1", "bob": {"1": 1.0}}], ["1"])
+    assert fusion.predict_proba([row]) == before
+    with pytest.raises(ValueError, match="raters require names"):
+        linmax.VoteFusion(answers="open").fit([["1", {"1": 1.0}]], ["1"])
 
 
 def test_a_prediction_changes_nothing_and_may_have_more_candidates_than_any_trial() -> None:

@@ -257,12 +257,16 @@ class OpenAnswers:
         Places too; -1 where there is no label yet, ``counts[t]`` for a label that no voter of trial t gave.
     counts
         Number of candidates of each trial.
+    ratings
+        (trials, raters, candidates) scores by the raters of ``given``, in its order; 0 for a candidate without one.
+        Scores of anything but an answer of the trial are left out.
     """
 
     given: Ballots
     ballots: Ballots
     labels: np.ndarray
     counts: np.ndarray
+    ratings: np.ndarray
 
     @classmethod
     def read(
@@ -287,6 +291,7 @@ class OpenAnswers:
         checksums = [_checksum(answer) for answer in ids]
         rows = np.append(np.array(numbers, np.int64), NONE)[given.codes].tolist()
         codes, places, counts = [], np.full(len(rows), NONE, np.int32), np.zeros(len(rows), np.int32)
+        scored: list[tuple[int, int, int, float]] = []
         for t, row in enumerate(rows):
             candidates = sorted({*row} - {NONE}, key=checksums.__getitem__)
             found = {NONE: NONE} | {answer: place for place, answer in enumerate(candidates)}
@@ -295,9 +300,17 @@ class OpenAnswers:
             if labels is not None and not (missing(labels[t]) if blank else no_label(labels[t])):
                 label = number(labels[t], lambda t=t: f", the label of trial {t}")  # type: ignore[misc]
                 places[t] = found.get(label, counts[t])
+            for rater, (name, column) in enumerate(given.ratings.items()):
+                for answer, value in column[t].items():
+                    known = found.get(number(answer, lambda name=name, t=t: f", which {name!r} rates in trial {t}"))  # type: ignore[misc]
+                    if known is not None:
+                        scored.append((t, rater, known, value))
+        ratings = np.zeros((len(rows), len(given.ratings), int(counts.max(initial=0))))
+        for t, rater, place, value in scored:
+            ratings[t, rater, place] = value
         local = np.array(codes, np.int32).reshape(given.codes.shape)
         named: list[Label] = list(range(int(counts.max(initial=0))))
-        return cls(given, replace(given, codes=local, named=named), places, counts)
+        return cls(given, replace(given, codes=local, named=named), places, counts, ratings)
 
 
 class TrialAnswers:

@@ -7,18 +7,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from linmax.core.contract import HUGE
-from linmax.data.names import NONE, NOT_ASKED, Names, distinct_names, label_array, refuse_ids, silent_votes, used_names
+from linmax.data.names import (
+    NONE,
+    NOT_ASKED,
+    Names,
+    distinct_names,
+    label_array,
+    missing,
+    refuse_ids,
+    silent_votes,
+    used_names,
+)
 from linmax.normalization import checked_scores
 from linmax.util.aliases import Label, Name
 from linmax.util.checks import refuse_masked
 
-__all__ = ["Ballots", "encode_votes", "in_classes", "read_ballots", "read_votes"]
+__all__ = ["AnswerRatings", "Ballots", "encode_votes", "in_classes", "read_ballots", "read_ratings", "read_votes"]
+
+AnswerRatings: TypeAlias = Mapping[Label, float]  # of one trial
 
 
 def encode_votes(
@@ -130,6 +142,8 @@ class Ballots:
     scores : array (trials, raters, classes), optional
     sides : tuple of lists
         Columns that are not voters (see `linmax.data.side_columns`).
+    ratings : dict of rater to list of dicts
+        Columns that rate open answers: for each trial a number for each of some answers.
     skipped : bool array (trials, voters), optional
         Who was not asked; None if all were.
     """
@@ -140,6 +154,7 @@ class Ballots:
     sides: tuple[list[Label], ...] = ()
     skipped: np.ndarray | None = None
     scores: np.ndarray | None = None
+    ratings: Mapping[str, list[AnswerRatings]] = field(default_factory=dict)
 
     @property
     def scored(self) -> bool:
@@ -164,6 +179,7 @@ class Ballots:
             sides=tuple([column[t] for t in picked] for column in self.sides),
             skipped=None if self.skipped is None else self.skipped[rows],
             scores=None if self.scores is None else self.scores[rows],
+            ratings={name: [column[t] for t in picked] for name, column in self.ratings.items()},
         )
 
     def without(self, votes: Collection[Label]) -> Ballots:
@@ -250,8 +266,10 @@ class Ballots:
         return np.ascontiguousarray(np.concatenate([table, absent], axis=1)[:, columns]), asked[:, columns]
 
 
-def read_ballots(votes: Any, by: Sequence[str | int] = ()) -> Ballots:
+def read_ballots(votes: Any, by: Sequence[str | int] = (), raters: Collection[str] = ()) -> Ballots:
     """Read votes or scores of any of these forms; the columns ``by``, by name or place, are not voters.
+
+    Nor are columns of dicts from answer to number, and those that are known as ``raters``.
 
     Examples
     --------
@@ -262,27 +280,29 @@ def read_ballots(votes: Any, by: Sequence[str | int] = ()) -> Ballots:
     [[0, 0], [1, -1]]
     >>> read_ballots({"ann": [[0.1, 0.9]], "bob": [[0.7, 0.3]]}).scores.shape
     (1, 2, 2)
+    >>> read_ballots({"ann": ["x"], "surety": [{"x": 0.9}]}).ratings
+    {'surety': [{'x': 0.9}]}
     """
     if isinstance(votes, Ballots):
         return votes
     if isinstance(votes, Mapping):
-        return _from_columns(votes, by)
+        return _from_columns(votes, by, raters)
     if hasattr(votes, "column_names") and hasattr(votes, "to_pydict"):  # a table of Arrow
-        return _from_columns(votes.to_pydict(), by)
+        return _from_columns(votes.to_pydict(), by, raters)
     if isinstance(votes, (str, bytes)) or not hasattr(votes, "__len__"):
         raise TypeError(f"votes must be an array, a DataFrame or lists, got {type(votes).__name__}")
     if not (isinstance(votes, np.ndarray) or hasattr(votes, "columns")):
         votes = list(votes)
         if votes and isinstance(votes[0], Mapping):
-            return _from_rows(votes, by)
+            return _from_rows(votes, by, raters)
         innermost = votes[0][0] if votes and _is_row(votes[0]) and len(votes[0]) else None
         if isinstance(innermost, (list, np.ndarray)):
             return _read(checked_scores(votes, 3), None, by)
     table, names = _table(votes)
-    return _read(table, None if names is None else _distinct(names), by)
+    return _read(table, None if names is None else _distinct(names), by, raters)
 
 
-def _from_rows(rows: Sequence[Any], by: Sequence[str | int]) -> Ballots:
+def _from_rows(rows: Sequence[Any], by: Sequence[str | int], raters: Collection[str]) -> Ballots:
     """Read trials as dicts from voter to vote; who is absent from one was not asked."""
     for t, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -291,10 +311,12 @@ def _from_rows(rows: Sequence[Any], by: Sequence[str | int]) -> Ballots:
     table = np.full((len(rows), len(names)), ..., dtype=object)
     for i, name in enumerate(names):
         table[:, i] = label_array([row.get(name, ...) for row in rows])
-    return _read(table, _distinct(names), by)
+    return _read(table, _distinct(names), by, raters)
 
 
-def _from_columns(columns: Mapping[Name, Sequence[Label]], by: Sequence[str | int]) -> Ballots:
+def _from_columns(
+    columns: Mapping[Name, Sequence[Label]], by: Sequence[str | int], raters: Collection[str]
+) -> Ballots:
     names = _distinct(columns)
     for name, block in columns.items():
         if isinstance(block, (str, bytes)) or not hasattr(block, "__iter__"):
@@ -311,7 +333,7 @@ def _from_columns(columns: Mapping[Name, Sequence[Label]], by: Sequence[str | in
         raise ValueError(f"votes: the columns must have one shape, but {given}")
     if blocks and blocks[0].ndim == 2:
         return _read(np.stack([block.astype(np.float64) for block in blocks], axis=1), names, by)
-    return _read(_objects(list(zip(*map(_plain, columns.values()), strict=True))), names, by)
+    return _read(_objects(list(zip(*map(_plain, columns.values()), strict=True))), names, by, raters)
 
 
 def _plain(column: Any) -> Any:
@@ -331,8 +353,10 @@ def _distinct(names: Any) -> tuple[str, ...]:
     return texts
 
 
-def _read(table: np.ndarray, names: tuple[str, ...] | None, by: Sequence[str | int]) -> Ballots:
-    """Return a table as ballots, checked, with the columns ``by`` separate."""
+def _read(
+    table: np.ndarray, names: tuple[str, ...] | None, by: Sequence[str | int], raters: Collection[str] = ()
+) -> Ballots:
+    """Return a table as ballots, checked, with the columns ``by`` and those of raters separate."""
     if table.ndim not in (2, 3):
         raise ValueError(
             f"votes must be (trials, voters) labels or (trials, raters, classes) scores, got shape {table.shape}; "
@@ -346,13 +370,57 @@ def _read(table: np.ndarray, names: tuple[str, ...] | None, by: Sequence[str | i
         return _scores(checked_scores(table, 3), names)
     columns = [_place(column, names, table.shape[1]) for column in by]
     sides = tuple(table[:, i].tolist() for i in columns)
-    if columns:
-        rest = [i for i in range(table.shape[1]) if i not in columns]
+    shown = [str(i) for i in range(table.shape[1])] if names is None else names
+    rating = [i for i, name in enumerate(shown) if i not in columns and (name in raters or _rates(table[:, i]))]
+    if rating and names is None:
+        raise ValueError(f"votes: column {rating[0]} rates answers; raters require names: give a dict or a DataFrame")
+    ratings = {shown[i]: read_ratings(shown[i], table[:, i].tolist()) for i in rating}
+    if columns or rating:
+        others = [*columns, *rating]
+        rest = [i for i in range(table.shape[1]) if i not in others]
         if not rest:
-            raise ValueError(f"votes have no column besides {', '.join(map(repr, by))} that may be a voter")
+            given = ", ".join(map(repr, [*by, *ratings]))
+            raise ValueError(f"votes have no column besides {given} that may be a voter")
         table, names = table[:, rest], None if names is None else tuple(names[i] for i in rest)
     codes, named, skipped = encode_votes(table, names)
-    return Ballots(codes, named, names, sides, skipped)
+    return Ballots(codes, named, names, sides, skipped, ratings=ratings)
+
+
+def _rates(column: np.ndarray) -> bool:
+    """Return whether the first cell that is not missing is a dict."""
+    if column.dtype != object:
+        return False
+    return isinstance(next((cell for cell in column if cell is not ... and not missing(cell)), None), Mapping)
+
+
+def read_ratings(rater: str, cells: Sequence[Any]) -> list[AnswerRatings]:
+    """Return what a rater says of the answers of each trial, checked; nothing where a cell is missing.
+
+    Examples
+    --------
+    >>> read_ratings("surety", [{"4": 0.9, "5": None}, None])
+    [{'4': 0.9}, {}]
+    >>> read_ratings("surety", [0.9])
+    Traceback (most recent call last):
+    TypeError: votes: 'surety' rates answers, so each cell must be a dict from answer to number; got 0.9 at trial 0
+    """
+    found: list[AnswerRatings] = []
+    for t, cell in enumerate(cells):
+        empty = cell is ... or (not isinstance(cell, Mapping) and missing(cell))
+        if not empty and not isinstance(cell, Mapping):
+            raise TypeError(
+                f"votes: {rater!r} rates answers, so each cell must be a dict from answer to number; got {cell!r} at "
+                f"trial {t}"
+            )
+        row = {} if empty else {answer: value for answer, value in cell.items() if not missing(value)}
+        for answer, value in row.items():
+            if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)) or abs(value) > HUGE:
+                raise ValueError(
+                    f"votes: {rater!r} must rate answers by numbers of at most {HUGE:g} in magnitude, got {value!r} "
+                    f"for {answer!r} at trial {t}"
+                )
+        found.append({answer: float(value) for answer, value in row.items()})
+    return found
 
 
 def _place(column: str | int, names: tuple[str, ...] | None, count: int) -> int:

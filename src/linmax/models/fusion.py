@@ -38,7 +38,7 @@ from linmax.data.names import (
     warn_of_strangers,
 )
 from linmax.data.side_columns import Sides, read_sides
-from linmax.data.votes import Ballots, encode_votes, in_classes, read_ballots
+from linmax.data.votes import Ballots, encode_votes, in_classes, read_ballots, read_ratings
 from linmax.engine.engine import settings_of
 from linmax.engine.notation import as_learner
 from linmax.models.asking import (
@@ -114,6 +114,7 @@ class VoteBatch:
     soft: np.ndarray | None = None  # scores only: the answer of soft voting, as places in ``names``
     logs: np.ndarray | None = None  # (trials, raters, classes) logarithms of scores, as shares
     answers: Sequence[Sequence[Label]] | None = None  # of each trial
+    ratings: np.ndarray | None = None  # (trials, raters, candidates) of the raters of open answers
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -122,7 +123,8 @@ class VoteBatch:
         scores, soft, logs = (None if b is None else b[trials] for b in (self.scores, self.soft, self.logs))
         codes, asked, places = self.codes[trials], self.asked[trials], self.places[trials]
         answers = None if self.answers is None else [self.answers[t] for t in np.arange(len(self))[trials].tolist()]
-        return VoteBatch(codes, self.names, asked, places, scores, soft, logs, answers)
+        ratings = None if self.ratings is None else self.ratings[trials]
+        return VoteBatch(codes, self.names, asked, places, scores, soft, logs, answers, ratings)
 
     def spelled(self, trial: int, classes: Sequence[Label]) -> Sequence[Label]:
         """Return the names of the model's classes in a trial."""
@@ -262,6 +264,7 @@ class FusionState:
     stored: StoredRivals = field(default_factory=StoredRivals)
     ids: IdWatch = field(default_factory=IdWatch)
     unnamed: int | None = None  # labelled trials whose label no voter gave, where answers are open; else None
+    raters: tuple[str, ...] = ()  # of open answers
     _reader: RowReader | None = field(default=None, init=False)
 
     # -- files ----------------------------------------------------------------------------------------------------
@@ -284,6 +287,7 @@ class FusionState:
             "voters": list(self.voters),
             "kinds": None if self.normalizer is None else list(self.normalizer.kinds),
             "unnamed": self.unnamed,
+            **({"raters": list(self.raters)} if self.raters else {}),
             **self.sides.description,
             **described,
         }
@@ -305,6 +309,7 @@ class FusionState:
             Asking.restored(description, blocks),
             StoredRivals(KeptTrials.restored(blocks["stored"])),
             unnamed=description["unnamed"],
+            raters=tuple(description.get("raters", ())),
         )
 
     def __reduce__(self) -> Any:
@@ -328,6 +333,28 @@ class FusionState:
         # Voters without names have numbers, and votes may use these as names.
         by_name = self.named or (ballots.names is not None and set(ballots.names).issubset(self.voters))
         return ballots.voters(self.voters, by_name), by_name
+
+    def joined_raters(self, ballots: Ballots) -> tuple[str, ...]:
+        """Return all raters of open answers, those of ``ballots`` included."""
+        raters = tuple(dict.fromkeys([*self.raters, *ballots.ratings]))
+        both = next((name for name in raters if name in {*self.voters, *(ballots.names or ())}), None)
+        if both is not None:
+            raise ValueError(f"votes: {both!r} is a voter already, and rates answers here; rename one")
+        return raters
+
+    def rated(self, batch: VoteBatch, opened: OpenAnswers, raters: tuple[str, ...]) -> VoteBatch:
+        """Return trials with a score of each of these raters for each answer."""
+        if not raters:
+            return batch
+        table = np.zeros((len(batch), len(raters), opened.ratings.shape[2]))
+        table[:, [raters.index(name) for name in opened.given.ratings]] = opened.ratings
+        return replace(batch, ratings=table)
+
+    def ratings_of(self, batch: VoteBatch, classes: Sequence[Label]) -> np.ndarray:
+        """Return the ratings of open answers, with a column for each class that a model has."""
+        if batch.ratings is None:
+            return np.zeros((len(batch), len(self.raters), len(classes)))
+        return np.pad(batch.ratings, ((0, 0), (0, 0), (0, len(classes) - batch.ratings.shape[2])))
 
     def batch(self, ballots: Ballots, voters: tuple[str, ...], by_name: bool) -> VoteBatch:
         """Return the trials with a column for each voter and numbers for classes."""
@@ -368,7 +395,7 @@ class FusionState:
             wanted = 1 if self.normalizer is None else 2
             rows = instance if isinstance(instance, np.ndarray) and instance.ndim > wanted else [instance]
             rows = np.asarray(rows) if isinstance(instance, np.ndarray) else rows
-        ballots = read_ballots(rows, side_columns(by))
+        ballots = read_ballots(rows, side_columns(by), self.raters)
         if len(ballots) != 1:
             raise ValueError(f"this takes one trial, got {len(ballots)}; give it a row")
         return ballots
@@ -377,7 +404,8 @@ class FusionState:
         """Return one trial with a cell for each side column and voter."""
         sides = tuple([cells[name]] for name in self.sides.names)
         codes, named, _ = encode_votes(label_array([cells[name] for name in self.voters])[None], self.voters)
-        return Ballots(codes, named, self.voters if self.named else None, sides)
+        ratings = {name: read_ratings(name, [cells[name]]) for name in self.raters}
+        return Ballots(codes, named, self.voters if self.named else None, sides, ratings=ratings)
 
     # -- voters and their weights ---------------------------------------------------------------------------------
 
@@ -401,6 +429,11 @@ class FusionState:
         """Number of columns of a voter."""
         return 1 if self.normalizer is None else len(self.normalizer.kinds)
 
+    def columns_in(self, model: Model) -> np.ndarray:
+        """Return the weights that a model gives the columns of the voters."""
+        weights = model.weights.arrays
+        return weights.voters if self.normalizer is None else weights.raters
+
     @property
     def recent(self) -> Recent:
         """The latest trials."""
@@ -419,8 +452,7 @@ class FusionState:
         """
         few = self.few
         model = model if few is not None and model in few.models else self.model  # not one that a vote has widened
-        weights, k, layout = model.weights.arrays, len(model.classes), model.layout
-        columns = np.concatenate([weights.voters, weights.raters])
+        columns, k, layout = self.columns_in(model), len(model.classes), model.layout
         largest = int(np.abs(columns).argmax())
         means = self.sides.mean_weights(columns, self.tally.trials) if self.sides.names else columns
         total = float(np.abs(means).sum())
@@ -439,10 +471,16 @@ class FusionState:
 
     def shares(self) -> np.ndarray:
         """Return (voters, copies) weights whose magnitudes add up to 1, or are all 0."""
-        weights = self.model.weights.arrays
-        table = self._of_voters(np.concatenate([weights.voters, weights.raters]))
+        table = self._of_voters(self.columns_in(self.model))
         total = np.abs(table).sum()
         return table / total if total > 0.0 else table
+
+    def rater_weights(self) -> dict[str, float]:
+        """Return the weights of the raters of open answers, the largest first, in the unit of `shares`."""
+        weights = self.model.weights.arrays.raters[: len(self.raters)]
+        total = np.abs(self._of_voters(self.columns_in(self.model))).sum() if self.raters else 0.0
+        found = zip(self.raters, (weights / total if total > 0.0 else weights).tolist(), strict=False)
+        return dict(sorted(found, key=lambda item: -abs(item[1])))
 
     def shares_by(self) -> dict[str, np.ndarray]:
         """Return the voters' weights for each value of the side columns, in the unit of `shares`."""
@@ -558,6 +596,9 @@ class FusionState:
         if batch.scores is not None:
             return instances_of(scores=batch.scores, classes=batch.names, thresholds=thresholds)
         made = instances_of_codes(batch.codes, batch.names, self.voters, self.fixed is not None, thresholds)
+        if self.raters:  # the model has grown: it has a class for each place among the answers
+            classes = tuple(self.model.classes)
+            made = replace(made, names=classes, scores=self.ratings_of(batch, classes))
         return self.sides.laid_out(made, batch.places)
 
     def instances(self, batch: VoteBatch, model: Model | None = None) -> Trials:
@@ -570,7 +611,11 @@ class FusionState:
         if self.sides.names:
             votes, signs = self.sides.laid_out_votes(votes, batch.places), self.sides.signs
         votes, signs = np.ascontiguousarray(votes[:, : layout.voters]), signs[: layout.voters]
-        return no_trials(len(batch))._replace(votes=votes, signs=signs, constant=layout.constant)
+        trials = no_trials(len(batch))._replace(votes=votes, signs=signs, constant=layout.constant)
+        if not layout.raters:
+            return trials
+        ratings = self.ratings_of(batch, (self.model if model is None else model).classes)
+        return trials._replace(scores=np.ascontiguousarray(ratings[:, : layout.raters]))
 
     def parts_of(self, batch: VoteBatch) -> Iterator[Answering]:
         """Yield the trials as the models take them, as many at a time as memory allows.
@@ -684,8 +729,10 @@ class FusionState:
         if few is not None and model in few.models:
             voters = np.array(few.columns(few.models.index(model)))
         else:
-            voters = self.sides.columns[:, 0] if self.sides.names else np.arange(len(added)) // self.copies
-        found = dict(zip(self.voters, np.bincount(voters, added, minlength=count).tolist(), strict=True))
+            votes_added = len(added) - len(by_scores) if self.normalizer is None else len(added)
+            voters = self.sides.columns[:, 0] if self.sides.names else np.arange(votes_added) // self.copies
+        moved = np.bincount(voters, added[: len(voters)], minlength=count).tolist() + added[len(voters) :].tolist()
+        found = dict(zip([*self.voters, *self.raters], moved, strict=False))
         if model.layout.constant:
             found[THRESHOLDS] = float(weights.thresholds[winner] / total - weights.thresholds[second] / total)
         if not model.engine.top.linear:
@@ -739,7 +786,8 @@ class FusionState:
         votes, labels, places = kept["votes"], kept["labels"], kept["places"].astype(np.int64)
         votes = np.pad(votes, ((0, 0), (0, len(self.voters) - votes.shape[1])), constant_values=-1)
         logs = kept["scores"].astype(float) if self.normalizer is not None else None
-        if self.normalizer is None or self.normalizer.kinds == ("log",):  # of other ratings, logarithms alone are kept
+        # Of other ratings logarithms alone are kept, and none of open answers.
+        if not self.raters and (self.normalizer is None or self.normalizer.kinds == ("log",)):
             batch = VoteBatch(votes, model.classes, np.ones(votes.shape, bool), places, logs)
             shares = np.zeros((len(batch), len(model.classes)))
             for begin in range(0, len(batch), self.sides.stretch()):
@@ -808,12 +856,12 @@ class VoteFusion:
     answers : {"auto", "open", "closed"}, default="auto"
         "closed": votes and labels name classes. "open": every trial has its own answers, which are its candidates; each
         voter has one weight, whatever the answers, and nothing is learned about single answers. "auto" is open if a
-        ``key`` is given, or, with a warning, if most of the trials of the first call bring answers never seen before.
+        ``key`` is given, or raters score answers, or, with a warning, if most of the trials of the first call bring answers never seen before.
     key : str or callable, optional
         Which open answers are the same: a function of the answer, or "number", "text", "math" or "json" (see
         `linmax.data.answers`). By default only the same text and equal whole numbers are.
     normalize : str or sequence of str, default="auto"
-        Normalizations under which raters enter (see `linmax.normalization`); for scores only.
+        Normalizations under which raters enter (see `linmax.normalization`); for scores of classes only.
     abstain : label or set of labels, optional
         Means abstention, in addition to None, nan, pandas' NA and empty text. With an empty set empty text is an answer
         like others.
@@ -830,7 +878,8 @@ class VoteFusion:
     Notes
     -----
     Votes are (trials, voters) labels: an array, lists, a dict of columns, or a DataFrame of pandas or polars, whose
-    columns name the voters. Scores are (trials, raters, classes) numbers, or a dict from a rater's name to its (trials,
+    columns name the voters. Where answers are open, a column of dicts from answer to number is a rater, which scores the
+    answers of each trial, as a model's own confidence does; it has one weight too. Other scores are (trials, raters, classes) numbers, or a dict from a rater's name to its (trials,
     classes) array; the first call then fixes the classes: those given, or else the labels, sorted, when there are as
     many, or else 0 to k - 1.
 
@@ -972,7 +1021,7 @@ class VoteFusion:
     def _learn(
         self, state: FusionState | None, votes: Any, y: Any, sample_weight: Any, wrong: Any = None
     ) -> FusionState:
-        ballots = read_ballots(votes, side_columns(self.by))
+        ballots = read_ballots(votes, side_columns(self.by), () if state is None else state.raters)
         labels, weights = labels_given(y, len(ballots)), weights_given(sample_weight, len(ballots))
         denied = np.zeros(len(ballots), bool) if wrong is None else _denied(y, labels, wrong)
         if weights is not None and not weights.all():
@@ -1010,12 +1059,15 @@ class VoteFusion:
         begins = state.sides.debuts(held)
         if state.sides.names:
             state.sides.joined(held, len(voters))  # refused as a whole, or not at all
-        batch = state.batch(ballots, voters, by_name)
+        batch, raters = state.batch(ballots, voters, by_name), state.joined_raters(ballots)
+        if opened is not None:
+            batch = state.rated(batch, opened, raters)
         if len(ballots) < ROWS_OF_IDS and not ballots.scored and fixed is None and opened is None:
             seen = {*state.model.classes, *silent_votes(self.abstain)}
             rows = [[batch.names[vote] if vote >= 0 else None for vote in row] for row in batch.codes.tolist()]
             state.ids.see_rows(state.tally.trials, rows, voters, labels.tolist(), seen)
-        state.voters, numbers = voters, np.where(denied & (inverse >= 0), -2 - inverse, inverse)
+        state.voters, state.raters = voters, raters
+        numbers = np.where(denied & (inverse >= 0), -2 - inverse, inverse)
         unlearned = (np.flatnonzero(np.diff(unnamed)) + 1).tolist()
         edges = sorted({*begins, *unlearned, *range(0, len(ballots), ROWS_TO_A_TICK), len(ballots)})
         with LateProgress("learning") as progress:
@@ -1043,13 +1095,19 @@ class VoteFusion:
         silent = silent_votes(self.abstain)
         heard = ballots.without(silent)
         if state is None and self.answers == "auto" and self.classes is None:
-            is_open = self.key is not None or are_open(heard, [] if labels is None else labels)
-            if is_open and self.key is None:
+            meant = self.key is not None or bool(ballots.ratings)
+            is_open = meant or are_open(heard, [] if labels is None else labels)
+            if is_open and not meant:
                 warn(
                     "answers are taken as open, since most trials bring answers never seen before: each trial has "
                     "its own candidates; pass answers='open' to confirm, or answers='closed' to fuse them as classes"
                 )
         if not is_open:
+            if ballots.ratings:
+                raise ValueError(
+                    f"votes: {next(iter(ballots.ratings))!r} rates answers by dicts, which is for open answers; pass "
+                    "answers='open', or remove the column"
+                )
             if self.key is not None:
                 raise ValueError(f"key={self.key!r} is for open answers; pass answers='open', or remove key")
             return None
@@ -1104,10 +1162,13 @@ class VoteFusion:
     def _read(self, votes: VoteColumns | Ballots, labels: np.ndarray | None = None) -> tuple[VoteBatch, np.ndarray]:
         """Return trials to predict, and labels as the model has them: classes, or places among the answers."""
         state = self._fitted
-        ballots = read_ballots(votes, side_columns(self.by))
+        ballots = read_ballots(votes, side_columns(self.by), state.raters)
         opened = self._opened(state, ballots, labels)
         if opened is not None:
-            batch = state.later(opened.ballots, None)
+            strange = next((name for name in ballots.ratings if name not in state.raters), None)
+            if strange is not None:
+                raise ValueError(f"votes: {strange!r} is not a known rater; partial_fit with it, or drop it")
+            batch = state.rated(state.later(opened.ballots, None), opened, state.raters)
             answers = state.spelled(opened) if labels is None else None
             return replace(batch, answers=answers), label_array(opened.labels.tolist())
         found = np.zeros(0) if labels is None else _respelled(labels, state.model.classes)
@@ -1269,7 +1330,7 @@ class VoteFusion:
         Learn such a trial from these votes: ``partial_fit({name: [vote] for ...}, [label])``. A voter that is not among
         the columns, or whose vote is ``...`` (in a table of many trials), was not asked and keeps its weight. With a
         tolerance, instances with the votes of the panel alone are answered, and learned, by models of its first voters;
-        with ``tolerance=0`` by the model of all voters.
+        with ``tolerance=0`` by the model of all voters. Where raters accompany open answers, the tolerance must be 0.
 
         Examples
         --------
@@ -1287,10 +1348,16 @@ class VoteFusion:
             raise ValueError("ask() needs votes, but this fusion was fitted to scores, which have no limit")
         tolerance, explore = read_share("tolerance", tolerance), read_share("explore", explore)
         costs = _by_text(costs)
+        if state.raters and tolerance > 0.0:
+            raise ValueError(
+                f"tolerance={tolerance:g} requires votes alone, and answers are rated by {state.raters[0]!r}; ask with "
+                "tolerance=0"
+            )
         cast = {str(name): vote for name, vote in votes.items()} if isinstance(votes, Mapping) else votes
+        rated = {name: cast.pop(name, None) for name in state.raters} if isinstance(cast, dict) else {}
         asked, prices = asked_among(cast, state.voters, state.sides.names), read_costs(costs, state.voters)
         choice = Choice.read(tolerance, costs, state.voters) if tolerance > 0.0 and not state.sides.names else None
-        cells = dict.fromkeys([*state.sides.names, *state.voters]) | cast  # voters not yet queried abstain
+        cells = dict.fromkeys([*state.sides.names, *state.voters]) | cast | rated  # voters not yet queried abstain
         row = state.reader.row(dict(cells)) if self.abstain is None else None
         batch = self._read(state.so_far(cells))[0] if row is None else row
         state.asking.choose(choice)
@@ -1334,6 +1401,8 @@ class VoteFusion:
     def weights(self, *, copies: bool = False) -> dict[str, float] | dict[str, dict[str, float]]:
         """Return the weight of each voter, the largest first; their magnitudes add up to 1.
 
+        Raters of open answers follow, each with what a score of 1 adds, in the same unit.
+
         With ``copies`` a dict for each rater: its weight under each normalization; or, with side columns, for each
         voter: its weight where each value holds, of which the weight without ``copies`` is the mean over the trials
         learned. A learner that is not a single weight vector raises ValueError.
@@ -1342,7 +1411,7 @@ class VoteFusion:
         table = state.shares()
         order = np.argsort(-np.abs(table.sum(axis=1)), kind="stable")
         if not copies:
-            return {state.voters[i]: float(table[i].sum()) for i in order}
+            return {state.voters[i]: float(table[i].sum()) for i in order} | state.rater_weights()
         if state.sides.names:
             by = state.shares_by()
             return {state.voters[i]: {value: float(weights[i]) for value, weights in by.items()} for i in order}
@@ -1394,7 +1463,7 @@ class VoteFusion:
             batch, labels = self._held_out(votes, y)
             test, test_reliability = state.compared((batch, labels)), state.reliability(batch, labels)
         try:
-            weights = self.weights()
+            weights = {name: weight for name, weight in self.weights().items() if name not in state.raters}
         except ValueError:  # not a single weight vector
             weights = {}
         kinds = None
@@ -1419,7 +1488,7 @@ class VoteFusion:
 
     def _held_out(self, votes: VoteColumns, y: Labels | None) -> tuple[VoteBatch, np.ndarray]:
         """Return trials that are not learned, and their labels."""
-        ballots = read_ballots(votes, side_columns(self.by))
+        ballots = read_ballots(votes, side_columns(self.by), self._fitted.raters)
         labels = labels_given(y, len(ballots))
         distinct_labels(labels)  # refuses what is no label
         return self._read(ballots, labels)

@@ -497,8 +497,12 @@ def union_of_fusions(everyone: Sequence[VoteFusion], count: int) -> Union:
     voters, voter_maps = union_of_names(state.voters for state in states)
     signs = [*[1] * count, *[1 - count] * (len(states) - count)]
     sides, first, size = join_sides(states, signs, len(voters)), states[0], len(voters)
-    columns, raters = (len(sides.columns) if sides.names else size), 0
-    places = [Placement(None, voters=places_of_votes(s, own, sides)) for s, own in zip(states, voter_maps, strict=True)]
+    names, rater_maps = union_of_names(state.raters for state in states)
+    columns, raters = (len(sides.columns) if sides.names else size), len(names)
+    places = [
+        Placement(None, voters=places_of_votes(s, own, sides), raters=rated)
+        for s, own, rated in zip(states, voter_maps, rater_maps, strict=True)
+    ]
     if first.normalizer is not None:
         columns, raters, copies = 0, size * first.copies, np.arange(first.copies)
         places = [Placement(None, raters=(own[:, None] * first.copies + copies).ravel()) for own in voter_maps]
@@ -519,6 +523,7 @@ def union_of_fusions(everyone: Sequence[VoteFusion], count: int) -> Union:
             tally,
             asking,
             unnamed=sum(sign * (s.unnamed or 0) for s, sign in zip(states, signs, strict=True)) if first.open else None,
+            raters=tuple(names),
         )
         return merged
 
@@ -611,7 +616,7 @@ class PlacedEngine:
     def __init__(self, part: Placement, target: Engine) -> None:
         self.engine, layout = part.state, target.layout
         experts = layout.voters + layout.raters
-        self.size = experts + (layout.rows - first_row(layout)) * target.k
+        self.size = experts + max(0, layout.rows - first_row(layout)) * target.k
         self.places: np.ndarray | None = None
         own = self.engine.layout
         if own != layout or self.engine.k != target.k or not all((at == np.arange(at.size)).all() for at in part[1:]):
