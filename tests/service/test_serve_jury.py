@@ -121,6 +121,27 @@ class TestOpenAnswers:
         assert post(local, "learn", attributes={"length": 3.0}, label="7").status == 422
         same_after_restarts(local, data, tmp_path)
 
+    def test_empty_text_is_no_answer(self, tmp_path):
+        data, own = tmp_path / "data", Learner(answers="open")
+        local = Local(data).__enter__()
+        made(local, "auto", kind="votes", answers="open")
+        for t in range(30):
+            votes = {"ann": f"{t}", "bob": "", "cy": f"{t + t % 2}" if t % 3 else " "}
+            answer = post(local, "learn", votes=votes, label=f"{t}", id=f"t{t}")
+            assert answer.status == 200, answer.body
+            assert own.learn(votes=votes, label=f"{t}") == answer.body["predicted"]
+        question = {"votes": {"ann": "7", "bob": "8", "cy": ""}}
+        answer = post(local, "predict", **question, probabilities=True).body
+        assert {row["label"]: row["probability"] for row in answer["probabilities"]} == own.predict_proba(**question)
+        assert post(local, "predict", votes={"ann": "", "bob": ""}).body["label"] is None
+        assert post(local, "ask", votes={"ann": ""}, tolerance=0).body["voter"] in ("bob", "cy")
+        same_after_restarts(local, data, tmp_path)
+
+    def test_empty_text_is_refused_where_votes_name_classes(self, tmp_path):
+        with Local(tmp_path) as local:
+            made(local, "auto", kind="votes")
+            refused(post(local, "predict", votes={"ann": ""}), "votes", "null abstains")
+
     def test_options_that_do_not_fit(self, tmp_path):
         with Local(tmp_path) as local:
             for options, field in (

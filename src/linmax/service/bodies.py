@@ -15,6 +15,7 @@ from linmax.service.schemas import (
     ModelOptions,
     Refusal,
     Scores,
+    Vote,
     Votes,
 )
 
@@ -31,7 +32,7 @@ class InstanceLimits:
         self.label_type: type = str if options.labels == "text" else int
         self.classes = options.classes
         self.allowed = None if options.classes is None else frozenset(options.classes)
-        is_open = options.answers == "open"
+        self.open = is_open = options.answers == "open"
         if (self.candidates or is_open) and self.classes is not None:
             message = "classes must be absent from a model that chooses among candidates or answers"
             raise Refusal(422, message, field="classes")
@@ -52,6 +53,14 @@ class InstanceLimits:
         if self.allowed is not None and label not in self.allowed:
             raise Refusal(422, f"{field} must be one of the model's classes, got {label!r}", field=field)
         return label
+
+    def vote(self, vote: Vote) -> Label | None:
+        """Return the vote if the model allows it; where answers are open, text without an answer abstains."""
+        if vote is None or (self.open and isinstance(vote, str) and not vote.strip()):
+            return None
+        if vote == "":
+            raise Refusal(422, "votes must not be empty text in this model; null abstains", field="votes")
+        return self.label(vote, "votes")
 
 
 def truth_of(body: LearnBody | LabelBody, limits: InstanceLimits) -> tuple[Label | None, bool]:
@@ -127,7 +136,7 @@ def _attributes(block: Attributes, _limits: InstanceLimits, _classes: list[Label
 
 def _votes(block: Votes, limits: InstanceLimits, _classes: list[Label] | None) -> dict[str, Label | None]:
     named = block if isinstance(block, dict) else {str(i): vote for i, vote in enumerate(block)}
-    return {voter: None if vote is None else limits.label(vote, "votes") for voter, vote in named.items()}
+    return {voter: limits.vote(vote) for voter, vote in named.items()}
 
 
 def _scores(block: Scores, limits: InstanceLimits, classes: list[Label] | None) -> dict[str, dict[Label, float]]:

@@ -16,6 +16,7 @@ from linmax.models.asking import EXPLORE, TOLERANCE
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Label = Text | Whole
+Vote = Annotated[str, Meta(max_length=1000)] | Whole | None
 ID = Meta(pattern=r"\A[A-Za-z0-9._:-]{1,128}\Z", description="letters, digits and . _ : -, at most 128")
 MODEL_NAME = Meta(
     pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z", description="a-z, 0-9, _ and -, at most 64, the first not _ or -"
@@ -24,7 +25,8 @@ Id = Annotated[str, ID]
 ModelName = Annotated[str, MODEL_NAME]
 Attributes = Annotated[dict[Text, float] | list[float], Meta(description="name: number, or numbers named 0, 1, ...")]
 Votes = Annotated[
-    dict[Text, Label | None] | list[Label | None], Meta(description="voter: label, or labels; null abstains")
+    dict[Text, Vote] | list[Vote],
+    Meta(description="voter: label, or labels; null abstains, and so does empty text where answers are open"),
 ]
 Scores = Annotated[
     dict[Text, dict[Text, float] | list[float]], Meta(description="rater: {label: number}, or in the order of classes")
@@ -143,7 +145,7 @@ class RankBody(Instanced, kw_only=True, forbid_unknown_fields=True):
 class AskBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """The votes so far on one instance (null abstained), the cost of each voter, and which voters may be asked."""
 
-    votes: dict[Text, Label | None]
+    votes: dict[Text, Vote]
     attributes: Attributes | None = None
     candidates: Candidates | None = None
     costs: Costs | None = None
