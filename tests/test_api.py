@@ -20,7 +20,7 @@ MEMBERS = {
     "Learner": f"{PREDICTIONS} {COUNTS} {FILES} learn learner options classes voters raters attributes weights scores rank "
     "explore explain wants_label ask panel check forget pending max_pending key",
     "VoteFusion": f"{PREDICTIONS} {FILES} fit partial_fit decision_function score report explain weights plot plot_reliability "
-    "ask panel wants_label get_params set_params classes_ voters_ n_features_in_ labels_used_ normalizations is_open "
+    "ask panel wants_label get_params set_params classes_ voters_ raters_ n_features_in_ labels_used_ normalizations is_open "
     "recent_rows",
     "StreamModel": f"predict predict_proba {COUNTS} {FILES} learn scores options classes attributes features weights pool "
     "decided repeats limit crowded explain",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -155,3 +157,84 @@ def test_a_table_is_converted_once_however_long(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(VoteTable, "rows", lambda self, *places: calls.append(places) or rows(self, *places))
     assert main(["fuse", str(table), "--label", "y", "--answers", "closed", "--learner", "perceptron"]) == 0
     assert calls == [()]
+
+
+def test_scores_of_open_answers_in_columns_of_voters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, rows, labels = random.Random(0), [], []
+    for t in range(150):
+        right = rng.randrange(2)
+        row: dict[str, Any] = {"ann": f"{2 * t}", "ben": f"{2 * t + 1}"}
+        row |= {"sure:ann": 0.9 - 0.8 * right + 0.1 * rng.random(), "sure:ben": 0.1 + 0.8 * right}
+        if rng.random() < 0.2:
+            del row["sure:ben"]
+        rows.append(row)
+        labels.append(row["ben" if right else "ann"])
+    table, log, model = tmp_path / "answers.csv", tmp_path / "answers.jsonl", str(tmp_path / "open.linmax")
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["ann", "ben", "sure:ann", "sure:ben", "answer"])
+        writer.writeheader()
+        writer.writerows([row | {"answer": label} for row, label in zip(rows, labels, strict=True)])
+    nested = [{"votes": {"ann": row["ann"], "ben": row["ben"]}, "sure": {}} for row in rows]
+    for one, row, label in zip(nested, rows, labels, strict=True):
+        one["sure"] = {name.partition(":")[2]: value for name, value in row.items() if ":" in name}
+        one["answer"] = label
+    log.write_text("".join(f"{json.dumps(one)}\n" for one in nested))
+    own = linmax.VoteFusion(answers="open").fit(
+        [
+            {"ann": row["ann"], "ben": row["ben"]}
+            | {f"sure:{name}": {row[name]: row.get(f"sure:{name}")} for name in ("ann", "ben")}
+            for row in rows
+        ],
+        labels,
+    )
+    one = linmax.Learner(answers="open")
+    for row, label in zip(rows, labels, strict=True):
+        scores = {name: {row[name.partition(":")[2]]: value} for name, value in row.items() if ":" in name}
+        one.learn(votes={"ann": row["ann"], "ben": row["ben"]}, scores=scores, label=label)
+    question = [{"ann": "7", "ben": "8", "sure:ann": {"7": 0.1}, "sure:ben": {"8": 0.9}}]
+    scores = {"sure:ann": {"7": 0.1}, "sure:ben": {"8": 0.9}}
+    for path in (table, log):
+        assert main(["fuse", str(path), "--label", "answer", "--model", model]) == 0
+        shown = capsys.readouterr().out
+        assert "2 voters, 2 raters, open answers" in shown
+        assert "Scores of the voters' own answers: sure:ann, sure:ben." in shown
+        fusion = linmax.VoteFusion.load(model)
+        assert (fusion.voters_, fusion.raters_) == (["ann", "ben"], ["sure:ann", "sure:ben"])
+        assert fusion.report().online.accuracy["fusion"] > 0.9
+        (found,) = fusion.predict_proba(question)
+        assert found == pytest.approx(own.predict_proba(question)[0])
+        assert found == pytest.approx(one.predict_proba(votes={"ann": "7", "ben": "8"}, scores=scores))
+    new = tmp_path / "new.csv"
+    new.write_text("ann,ben,sure:ann,sure:ben\n7,8,0.1,0.9\n7,8,,\n7,8,0.9,0.1\n")
+    assert main(["predict", model, str(new)]) == 0
+    assert capsys.readouterr().out.splitlines()[::2] == ["8", "7"]
+    new.write_text("ann,ben\n7,8\n")
+    assert main(["predict", model, str(new)]) == 0
+    assert "no scores of sure:ann, sure:ben, which count as 0" in capsys.readouterr().err
+    assert main(["fuse", str(table), "--label", "answer", "--start", model, "--model", model]) == 0
+    assert "new" not in capsys.readouterr().out.lower()
+    assert main(["fuse", str(table), "--label", "answer", "--ask", "50"]) == 2
+    assert "remove --ask" in capsys.readouterr().err
+
+
+def test_confidences_of_a_log_accompany_open_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, path, model = random.Random(0), tmp_path / "log.csv", str(tmp_path / "open.linmax")
+    lines = ["task,model,response,confidence,truth"]
+    for t in range(100):
+        right = rng.randrange(2)
+        for place, name in enumerate(("ann", "ben")):
+            lines.append(f"task {t},{name},{2 * t + place},{0.9 if right == place else 0.2},{2 * t + right}")
+    path.write_text("\n".join(lines) + "\n")
+    assert main(["fuse", str(path), "--answers", "open", "--scores", "--model", model]) == 0
+    assert "2 voters, 2 raters, open answers" in capsys.readouterr().out
+    fusion = linmax.VoteFusion.load(model)
+    assert fusion.raters_ == ["confidence:ann", "confidence:ben"]
+    assert fusion.report().online.accuracy["fusion"] > 0.85
+    assert main(["predict", model, str(path)]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert sum(answer.split()[0] == line.split(",")[-1] for answer, line in zip(found, lines[1::2], strict=True)) > 95
+    assert main(["fuse", str(path), "--answers", "open"]) == 0
+    assert "raters" not in capsys.readouterr().out
+    path.write_text("\n".join(",".join(line.split(",")[:3] + line.split(",")[4:]) for line in lines) + "\n")
+    assert main(["fuse", str(path), "--answers", "open", "--scores"]) == 2
+    assert "remove --scores" in capsys.readouterr().err

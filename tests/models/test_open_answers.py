@@ -13,6 +13,7 @@ import pytest
 import linmax
 from linmax.data.answers import KEYS
 from linmax.models import asking
+from linmax.models.shard import learn_rows
 
 SKILLS = [0.85, 0.8, 0.6, 0.5, 0.4, 0.3]
 
@@ -244,6 +245,18 @@ def test_merged_fusions_join_their_raters() -> None:
     merged = linmax.merge([one, other])
     assert {*merged.weights()} == {"ann", "bob", "cy", "sure", "length", "self"}
     assert merged.weights()["sure"] > 0.0
+
+
+def test_shards_take_open_answers_with_their_scores() -> None:
+    rows, labels = questions(60)
+    table: dict[str, Any] = {name: [row[v] for row in rows] for v, name in enumerate("abcdef")}
+    whole = linmax.VoteFusion(answers="open").fit(
+        table | {"sure:b": [{row[1]: t % 3} if row[1] is not None else {} for t, row in enumerate(rows)]}, labels
+    )
+    shard = linmax.VoteFusion(answers="open")
+    counts = learn_rows(shard, table | {"sure:b": [t % 3 for t in range(60)], "label": labels})
+    assert shard.raters_ == ["sure:b"]
+    assert (counts.strange, shard.report().to_dict()) == ([], whole.report().to_dict())
 
 
 @pytest.mark.parametrize(

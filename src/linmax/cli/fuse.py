@@ -7,7 +7,8 @@ lm-evaluation-harness, promptfoo and OpenAI's evals (one file a model, or one fo
 all) are recognized. In other tables one column holds the right label. Every
 other column is a voter that names a class in each row, except for those of
 --ignore and --by: voters get separate weights for each value of a --by column,
-such as a subject. If all columns are named rater:class, they hold scores. An
+such as a subject. If all columns are named rater:class, they hold scores. With
+open answers columns named rater:voter hold scores of this voter's answers. An
 empty field abstains, and so does a vote for something that is never a label.
 
 Rows are learned in order; each is predicted before its label is seen. Rows
@@ -77,7 +78,7 @@ input:
 --ignore A,B  columns that are not voters
 --by A,B  side columns, such as a subject: a voter may be trusted on one only
 --long ITEM,VOTER,VOTE  columns of a table with a row for each answer (recognized; none declines)
---scores  fuse the log-probabilities or confidences of a log or long table instead of its votes
+--scores  fuse the log-probabilities or confidences of a log or long table instead of its votes (open answers: with)
 --wrong COLUMN  a column that is true where the label is a class known to be wrong
 --abstain VALUE  a vote that means abstention, like an empty field
 --not-asked VALUE  value marking a voter that was not asked (not an abstention)
@@ -343,12 +344,13 @@ def _write_doubts(path: str, report: Report) -> str:
 def _headline(arguments: argparse.Namespace, table: VoteTable) -> str:
     shuffled = "" if arguments.shuffle is None else f", shuffled with seed {arguments.shuffle}"
     by = "".join(f", by {name} ({counted(len(set(v) - {None}), 'value')})" for name, v in table.sides.items())
+    rated = f", {counted(len(table.ratings), 'rater')}" if table.ratings else ""
     voter, votes = ("voter", "votes") if table.scores is None else ("rater", "scores")
     start = "" if arguments.start is None else f"; continuing {shown_name(arguments.start)}"
     classes = "open answers" if table.open else counted(len(table.classes), "class", "classes")
     return (
         f"{shown_names(arguments.votes)}: {counted(len(table.labels), 'row')}{shuffled}, "
-        f"{counted(table.raters, voter)}{by}, {classes}; "
+        f"{counted(table.raters, voter)}{rated}{by}, {classes}; "
         f"{100.0 * table.silence:.1f} % of the {votes} abstain{start}"
     )
 
@@ -429,7 +431,7 @@ def _check_asking(arguments: argparse.Namespace, table: VoteTable) -> dict[str, 
         if arguments.tolerance is not None:
             raise ValueError("--tolerance requires --ask; add --ask ROWS, or remove it")
         return costs
-    if table.scores is not None:
+    if table.scores is not None or table.ratings:
         raise ValueError("--ask requires votes, but the table contains scores; remove --ask")
     rows = sum(label is not None for label in table.labels)
     if not 1 < arguments.ask < rows:

@@ -16,7 +16,16 @@ from linmax.data.votes import read_ballots
 from linmax.io.evaluation_logs import Long
 from linmax.io.reader import ReadTable
 from linmax.models.fusion import VoteFusion, in_order
-from linmax.models.vote_table import VoteTable, files_in, joined, remarks_on_strange, side_names, some, vote_columns
+from linmax.models.vote_table import (
+    CONFIDENCE,
+    VoteTable,
+    files_in,
+    joined,
+    remarks_on_strange,
+    side_names,
+    some,
+    vote_columns,
+)
 from linmax.util.aliases import Label
 
 __all__ = ["MOST_REMEMBERED", "votes_for", "votes_to_learn"]
@@ -44,14 +53,19 @@ def votes_to_learn(arguments: argparse.Namespace, fusion: VoteFusion | None) -> 
     if table.wrong is not None and (count := int(table.wrong.sum())):
         drawn = "it, figures count the class" if count == 1 else "them, figures count the classes"
         table.remarks.append(f"{counted(count, 'row')} with a label that is wrong: of {drawn} drawn instead.")
+    table.open = _opens(arguments, fusion)
+    if table.open:
+        table.take_ratings(arguments.scores, () if fusion is None else fusion.raters_)
+        if arguments.scores and not table.ratings:
+            raise ValueError(f"{name} has no confidences of answers, nor columns rater:voter; remove --scores")
     if fusion is not None:
         _keep_known(fusion, table)
     if not table.voters:
         raise ValueError(f"{name} has no column besides {label!r} that may be a voter")
-    if arguments.scores:
+    if arguments.scores and not table.open:
         table.take_log_probabilities()
         return table
-    scored, labelled = table.rated(), {written(one) for one in labels if one is not None}
+    scored, labelled = None if table.open else table.rated(), {written(one) for one in labels if one is not None}
     # the others are voters whose answers are in an object of JSON
     if scored is not None and (not labelled or not labelled.isdisjoint(map(written, scored[1]))):
         table.take_scores(scored, _in_type(scored[1], labels) if fusion is None else fusion.classes_.tolist())
@@ -65,9 +79,10 @@ def votes_to_learn(arguments: argparse.Namespace, fusion: VoteFusion | None) -> 
                     f"--ask requires the votes of all voters, but {voter!r} was not asked in row {row}; remove --ask"
                 )
     table.replace(arguments.not_asked, ...)
-    if _has_open_answers(arguments, table, fusion):
+    if not table.open and _looks_open(arguments, table, fusion):
         table.open = True
-    else:
+        table.take_ratings(False)
+    elif not table.open:
         _find_classes(arguments, table, fusion, read.objects)
     table.silent |= set() if arguments.abstain is None else {arguments.abstain}
     return table
@@ -78,7 +93,8 @@ def votes_for(fusion: VoteFusion, arguments: argparse.Namespace, paths: Sequence
     by, known, name = side_names(fusion), set(fusion.voters_), shown_names(paths)
     wanted = [name for name in (arguments.id, arguments.label) if name]
     paths = [file for path in paths for file in files_in(path)]
-    tables = [_table(arguments, path, wanted, known=[*known, *by, *_long(arguments)]) for path in paths]
+    readable = [*known, *fusion.raters_, *by, *_long(arguments)]
+    tables = [_table(arguments, path, wanted, known=readable) for path in paths]
     raw = {column.rpartition(":")[0] or column for table in tables for column in table.columns}
     read = joined(
         list(map(shown_name, paths)), tables, [] if known & raw else _long(arguments) or None, arguments.label
@@ -93,9 +109,15 @@ def votes_for(fusion: VoteFusion, arguments: argparse.Namespace, paths: Sequence
     if absent_side is not None:
         raise ValueError(f"{name} has no column {absent_side!r}, by which the fusion was learned; add it")
     raters = {column: cells for column, cells in columns.items() if column.rpartition(":")[0] in known}
-    voters = {column: cells for column, cells in columns.items() if column in known and column not in by}
+    voting = known | set(fusion.raters_)
+    voters = {column: cells for column, cells in columns.items() if column in voting and column not in by}
     table = VoteTable(name, voters, {side: columns[side] for side in by}, labels, read.lines, read.refusals, tags)
+    table.by_item = read.by_item
     table.remarks += read.remarks
+    if fusion.is_open:
+        table.take_ratings(any(rater.startswith(f"{CONFIDENCE}:") for rater in fusion.raters_), fusion.raters_)
+        table.ratings = {name: cells for name, cells in table.ratings.items() if name in fusion.raters_}
+        voters = table.voters
     present = set(voters) | {column.rpartition(":")[0] for column in raters}
     if not present:
         example = f"such as {fusion.voters_[0]!r}; it has {', '.join(columns)}"
@@ -104,6 +126,8 @@ def votes_for(fusion: VoteFusion, arguments: argparse.Namespace, paths: Sequence
     if absent:
         table.remarks.append(f"{name}: {len(absent)} of {len(known)} voters are absent, and abstain: {some(absent)}")
     if fusion.is_open:
+        if absent := [rater for rater in fusion.raters_ if rater not in table.ratings]:
+            table.remarks.append(f"{name}: no scores of {some(absent)}, which count as 0.")
         return table
     classes = fusion.classes_.tolist()
     scored = rated_columns(name, raters) if raters and not voters else None
@@ -163,7 +187,7 @@ def _marked(arguments: argparse.Namespace, table: VoteTable, label: str | None) 
 def _keep_known(fusion: VoteFusion, table: VoteTable) -> None:
     """Keep the columns of voters or raters for a fusion to continue; remark on those that join or are left out."""
     kept, present = table.voters, list(table.voters)
-    if fusion._current_model.layout.raters:
+    if fusion._current_model.layout.raters and not fusion.is_open:
         known = {str(label) for label in fusion.classes_.tolist()}
         rated = {column: column.rpartition(":") for column in table.voters}
         kept = {column: cells for column, cells in kept.items() if rated[column][2] in known and rated[column][0]}
@@ -187,16 +211,19 @@ def _in_type(classes: Sequence[str], labels: Sequence[Label]) -> list[Label]:
     return [known.get(name, name) for name in classes]
 
 
-def _has_open_answers(arguments: argparse.Namespace, table: VoteTable, fusion: VoteFusion | None) -> bool:
-    """Return whether every row has its own answers, as stated or by the data."""
+def _opens(arguments: argparse.Namespace, fusion: VoteFusion | None) -> bool:
+    """Return whether every row is stated to have its own answers."""
     if fusion is not None:
         return fusion.is_open
     if arguments.answers == "closed" and arguments.key is not None:
         raise ValueError(f"--key {arguments.key} requires open answers; pass --answers open, or remove --key")
-    if arguments.answers != "auto":
-        return bool(arguments.answers == "open")
-    if arguments.classes or arguments.key is not None:
-        return arguments.key is not None
+    return arguments.answers == "open" or (arguments.answers == "auto" and arguments.key is not None)
+
+
+def _looks_open(arguments: argparse.Namespace, table: VoteTable, fusion: VoteFusion | None) -> bool:
+    """Return whether every row has its own answers by the data, where nothing is stated."""
+    if fusion is not None or arguments.answers != "auto" or arguments.classes:
+        return False
     found = are_open(read_ballots(table.rows()), table.labels)
     if found:
         table.remarks.append(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["rated_columns"]
+__all__ = ["numbers_of", "rated_columns"]
 
 SEPARATOR = ":"
 
@@ -28,7 +28,7 @@ def rated_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[dict
         return None
     tables = {}
     for rater, found in raters.items():
-        table = np.column_stack([_numbers(name, found[choice], columns[found[choice]]) for choice in classes])
+        table = np.column_stack([numbers_of(name, found[choice], columns[found[choice]]) for choice in classes])
         silent = np.isnan(table).all(axis=1)
         table[silent] = 0.0
         if np.isnan(table).any():
@@ -41,10 +41,11 @@ def rated_columns(name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[dict
     return tables, classes
 
 
-def _numbers(name: str, column: str, cells: Sequence[Any]) -> np.ndarray:
+def numbers_of(name: str, column: str, cells: Sequence[Any]) -> np.ndarray:
+    """Return the scores in a column; nan where it is empty."""
     found = np.full(len(cells), np.nan)
     for row, cell in enumerate(cells):
-        if cell is None:
+        if cell is None or cell is ...:
             continue
         try:
             found[row] = float(cell)

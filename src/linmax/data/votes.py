@@ -314,9 +314,7 @@ def _from_rows(rows: Sequence[Any], by: Sequence[str | int], raters: Collection[
     return _read(table, _distinct(names), by, raters)
 
 
-def _from_columns(
-    columns: Mapping[Name, Sequence[Label]], by: Sequence[str | int], raters: Collection[str]
-) -> Ballots:
+def _from_columns(columns: Mapping[Name, Sequence[Label]], by: Sequence[str | int], raters: Collection[str]) -> Ballots:
     names = _distinct(columns)
     for name, block in columns.items():
         if isinstance(block, (str, bytes)) or not hasattr(block, "__iter__"):
@@ -412,9 +410,10 @@ def read_ratings(rater: str, cells: Sequence[Any]) -> list[AnswerRatings]:
                 f"votes: {rater!r} rates answers, so each cell must be a dict from answer to number; got {cell!r} at "
                 f"trial {t}"
             )
-        row = {} if empty else {answer: value for answer, value in cell.items() if not missing(value)}
+        row: dict[Label, Any] = {} if empty else {answer: value for answer, value in cell.items() if not missing(value)}
         for answer, value in row.items():
-            if isinstance(value, (bool, str)) or not isinstance(value, (int, float, np.number)) or abs(value) > HUGE:
+            number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+            if not number or abs(float(value)) > HUGE:
                 raise ValueError(
                     f"votes: {rater!r} must rate answers by numbers of at most {HUGE:g} in magnitude, got {value!r} "
                     f"for {answer!r} at trial {t}"

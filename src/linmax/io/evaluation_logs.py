@@ -101,6 +101,8 @@ class AnswerTable:
         Mean cost and mean time of an answer for each voter that has them.
     scores
         Log-probabilities by voter: one mapping from class to number, or None, for each item.
+    certainties
+        Probabilities of the votes, by voter; None where there is none.
     remarks
         What was decided or left out.
     """
@@ -112,6 +114,7 @@ class AnswerTable:
     costs: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     scores: dict[str, list[Mapping[str, float] | None]] = field(default_factory=dict)
+    certainties: dict[str, list[float | None]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
 
@@ -144,6 +147,8 @@ def tabulate(answers: Iterable[Answer], remarks: Sequence[str] = ()) -> AnswerTa
                 found.sides.setdefault(name, [None] * len(items))[row] = value
             if one.scores:
                 found.scores.setdefault(voter, [None] * len(items))[row] = one.scores
+            if one.certainty is not None:
+                found.certainties.setdefault(voter, [None] * len(items))[row] = one.certainty
     if differing:
         found.remarks.append(f"{differing:,} items have answers with different labels; the first of each counts.")
     for name, means in (("cost", found.costs), ("seconds", found.seconds)):

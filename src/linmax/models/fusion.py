@@ -856,7 +856,8 @@ class VoteFusion:
     answers : {"auto", "open", "closed"}, default="auto"
         "closed": votes and labels name classes. "open": every trial has its own answers, which are its candidates; each
         voter has one weight, whatever the answers, and nothing is learned about single answers. "auto" is open if a
-        ``key`` is given, or raters score answers, or, with a warning, if most of the trials of the first call bring answers never seen before.
+        ``key`` is given, or raters score answers, or, with a warning, if most of the trials of the first call bring
+        answers never seen before.
     key : str or callable, optional
         Which open answers are the same: a function of the answer, or "number", "text", "math" or "json" (see
         `linmax.data.answers`). By default only the same text and equal whole numbers are.
@@ -878,10 +879,12 @@ class VoteFusion:
     Notes
     -----
     Votes are (trials, voters) labels: an array, lists, a dict of columns, or a DataFrame of pandas or polars, whose
-    columns name the voters. Where answers are open, a column of dicts from answer to number is a rater, which scores the
-    answers of each trial, as a model's own confidence does; it has one weight too. Other scores are (trials, raters, classes) numbers, or a dict from a rater's name to its (trials,
+    columns name the voters. Scores are (trials, raters, classes) numbers, or a dict from a rater's name to its (trials,
     classes) array; the first call then fixes the classes: those given, or else the labels, sorted, when there are as
     many, or else 0 to k - 1.
+
+    Where answers are open, a named column of dicts from answer to number is a rater: its scores accompany the votes, as
+    a model's own confidence does, and it has one weight, too. An answer without a score has 0.
 
     A known voter may be absent later, which means that it was not asked, as does a vote ``...`` among others; one with
     None was asked and abstained. Neither moves its weight, but only the second counts against asking it again (see
@@ -1196,6 +1199,11 @@ class VoteFusion:
     def voters_(self) -> list[str]:
         """Names of the voters."""
         return list(self._fitted.voters)
+
+    @property
+    def raters_(self) -> list[str]:
+        """Names of the raters of open answers."""
+        return list(self._fitted.raters)
 
     @property
     def n_features_in_(self) -> int:

@@ -101,8 +101,12 @@ def _(
     else:
         table = _table(rows, label, ignore, format, strict, side_names(model))
         refused, fixed = table.refusals, list(model.classes or ())
-        scored = table.rated()
-        if scored is not None:
+        stated = model.answers == "open" or model.key is not None
+        table.open = model.is_open if model.__sklearn_is_fitted__() else stated
+        scored = None if table.open else table.rated()
+        if table.open:
+            table.take_ratings(confidences=False)
+        elif scored is not None:
             model.classes = fixed or sorted(scored[1])  # one shard may not contain all of them as labels
             table.take_scores(scored, model.classes)
         else:

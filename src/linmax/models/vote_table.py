@@ -7,6 +7,7 @@ with it; votes that name no class count as abstentions, and are reported.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from linmax.data.names import label_array, missing, near_misses, silent_votes, written
-from linmax.data.score_columns import rated_columns
+from linmax.data.score_columns import numbers_of, rated_columns
+from linmax.data.votes import AnswerRatings
 from linmax.io.evaluation_logs import AnswerTable, Long, items_of, log_format, long_columns, long_of, tabulate
 from linmax.io.read_options import Refusals
 from linmax.io.reader import ReadTable, read_table
@@ -27,6 +29,7 @@ from linmax.models.fusion import VoteFusion, side_columns
 from linmax.util.aliases import Label, Source, VoteColumns
 
 __all__ = [
+    "CONFIDENCE",
     "Columns",
     "VoteTable",
     "files_in",
@@ -43,6 +46,7 @@ NAMES_SHOWN = 5  # in a message
 VOTES_SHOWN = 3
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".json")  # of tables that a message suggests
 SHORT_NAMES = ("y", "class")  # of labels, which a voter may have
+CONFIDENCE = "confidence"  # rater of the answers in a log
 BELOW = 10.0  # by how much a class that a log gives no log-probability is below the least
 Columns = dict[str, list[Label]]
 
@@ -234,6 +238,7 @@ class VoteTable:
     remarks: list[str] = field(default_factory=list)
     silent: set[Label] = field(default_factory=set)  # votes that were taken for abstentions
     open: bool = False  # whether every row has its own answers
+    ratings: dict[str, list[AnswerRatings]] = field(default_factory=dict)  # of open answers, by rater
     wrong: np.ndarray | None = None  # where the label is only known not to be the one given
     costs: dict[str, float] = field(default_factory=dict)  # mean cost and time of an answer, by voter
     seconds: dict[str, float] = field(default_factory=dict)
@@ -309,7 +314,35 @@ class VoteTable:
         """Return some rows, as a fusion takes them."""
         if self.scores is not None:
             return {name: table[places] for name, table in self.scores.items()}
-        return {name: label_array(column)[places] for name, column in (self.voters | self.sides).items()}
+        columns: dict[str, list[Any]] = {**self.voters, **self.sides, **self.ratings}
+        return {name: label_array(column)[places] for name, column in columns.items()}
+
+    def take_ratings(self, confidences: bool = True, known: Collection[str] = ()) -> None:
+        """Take scores of open answers: columns named rater:voter, which rate the answer of this voter in each row.
+
+        Of a log or a long table the ``confidences`` are taken, as confidence:voter. Columns with anything but numbers
+        stay voters, unless they are ``known`` raters.
+
+        Examples
+        --------
+        >>> table = read_votes({"ann": ["7", "9"], "bob": ["8", "9"], "sure:ann": [0.9, None], "label": ["7", "9"]})
+        >>> table.take_ratings()
+        >>> [*table.voters], table.ratings
+        (['ann', 'bob'], {'sure:ann': [{'7': 0.9}, {}]})
+        """
+        given: dict[str, tuple[str, Sequence[Any]]] = {}
+        if confidences and self.by_item is not None:
+            given = {f"{CONFIDENCE}:{voter}": (voter, cells) for voter, cells in self.by_item.certainties.items()}
+        for column in self.voters:
+            rater, _, voter = column.partition(":")
+            if rater and voter in self.voters and (column in known or all(map(_may_rate, self.voters[column]))):
+                given[column] = voter, self.voters[column]
+        for column, (voter, cells) in given.items():
+            pairs = zip(self.voters[voter], numbers_of(self.name, column, cells).tolist(), strict=True)
+            self.ratings[column] = [{} if vote in (None, ...) or one != one else {vote: one} for vote, one in pairs]
+        self.voters = {column: cells for column, cells in self.voters.items() if column not in given}
+        if given:
+            self.remarks.append(f"Scores of the voters' own answers: {some([*given])}.")
 
     def take_scores(self, scored: tuple[Mapping[str, np.ndarray], list[str]], classes: Sequence[Label]) -> None:
         """Take the columns for scores, in the order of these classes."""
@@ -365,6 +398,16 @@ class VoteTable:
     def rated(self) -> tuple[dict[str, np.ndarray], list[str]] | None:
         """Return the scores of raters and their classes, if all columns are named rater:class."""
         return None if self.sides else rated_columns(self.name, self.voters)
+
+
+def _may_rate(cell: Any) -> bool:
+    """Return whether a cell is a number, or empty."""
+    if cell is None or cell is ...:
+        return True
+    try:
+        return math.isfinite(float(cell))
+    except (TypeError, ValueError):
+        return False
 
 
 def any_label(labels: Iterable[Label]) -> bool:
