@@ -229,7 +229,7 @@ class PanelLine(TypedDict):
 
 
 class Panel(TypedDict):
-    """How few voters are enough."""
+    """Panels of few voters that may be enough, and the trials that measured them."""
 
     trials: int
     panels: list[PanelLine]

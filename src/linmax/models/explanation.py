@@ -23,7 +23,7 @@ LOG_FLOOR = 1e-300  # probability below which logarithms end
 
 @dataclass(frozen=True)
 class InstanceExplanation:
-    """What each part of an instance contributed to its prediction.
+    """Contributions of the parts of an instance to its prediction.
 
     Attributes
     ----------

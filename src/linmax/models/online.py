@@ -491,7 +491,7 @@ class Learner:
 
     @property
     def key(self) -> Key:
-        """What decides which open answers are the same."""
+        """Key by which open answers count as the same."""
         return None if self._answers is None else self._answers.key
 
     @key.setter

@@ -1,4 +1,4 @@
-"""How this copy of the package was installed, for messages about packages that are missing."""
+"""Commands that add extras to this copy of the package, for messages about packages that are missing."""
 
 from __future__ import annotations
 

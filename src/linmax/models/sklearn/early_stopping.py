@@ -107,7 +107,7 @@ class PassOrder:
 
 
 class PassResult(NamedTuple):
-    """Whether rows taught anything, and their mistakes before labels were seen, by weight."""
+    """Result of a pass: whether rows taught anything, and mistakes before labels were seen, by weight."""
 
     learned: bool
     mistakes: np.ndarray

@@ -1,4 +1,4 @@
-// Shows one model at a time. Each answer tells where its points begin and end, so that nothing is drawn twice or missed.
+// Shows one model at a time. Each answer says where its points begin and end, so that nothing is drawn twice or missed.
 "use strict";
 
 const MOST_POINTS = 4000;
@@ -10,7 +10,7 @@ const at = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-let known = []; // the models, as told last
+let known = []; // the models, as last reported
 let chosen = null; // the name of the model shown
 let plot = null;
 let data = [[], [], [], []]; // trials, served, plurality, best voter
@@ -36,9 +36,9 @@ async function refresh() {
     say("lost", (await answer.json()).detail);
     return;
   }
-  const told = await answer.json();
-  known = told.models;
-  showAlarm("quarantine", "quarantined", told.quarantined.map((model) => `${model.name}: ${model.reason}`));
+  const report = await answer.json();
+  known = report.models;
+  showAlarm("quarantine", "quarantined", report.quarantined.map((model) => `${model.name}: ${model.reason}`));
   const ready = await ask("/ready");
   if (ready.ok) showAlarm("incidents", "happened", (await ready.json()).incidents);
   at("leave").hidden = sessionStorage.getItem("key") === null;
