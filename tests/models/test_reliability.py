@@ -21,6 +21,8 @@ def test_true_probabilities_are_off_by_chance_alone() -> None:
     assert sum(part.trials for part in found.bins) == found.trials == 4000
     sharper = table**3 / (table**3).sum(axis=1, keepdims=True)
     assert reliability(sharper, labels).calibration_error > 4 * found.by_chance
+    certain = reliability(np.eye(3), np.arange(3))
+    assert str(certain.log_loss) == "0.0"
 
 
 def test_log_loss_of_unknown_class_is_bounded() -> None:

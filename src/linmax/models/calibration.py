@@ -347,7 +347,8 @@ def reliability(probabilities: np.ndarray, places: np.ndarray) -> Reliability:
     # Of a bin of n trials, the share right is off by sqrt(2/pi) deviations on average.
     spread = sum(math.sqrt(part.trials * part.confidence * (1.0 - part.confidence)) for part in bins)
     chance = math.sqrt(2.0 / math.pi) * spread / max(1, trials)
-    return Reliability(trials, float(-np.log(np.maximum(given, LEAST_COUNTED)).mean()), error, chance, bins)
+    loss = max(0.0, float(-np.log(np.maximum(given, LEAST_COUNTED)).mean()))  # not -0.0 for certain and right
+    return Reliability(trials, loss, error, chance, bins)
 
 
 # -- for models ---------------------------------------------------------------------------------------------------
