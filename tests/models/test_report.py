@@ -13,7 +13,7 @@ import linmax
 from linmax.cli import main
 from linmax.models.calibration import Bin, Reliability
 from linmax.models.page import line_chart, marks
-from linmax.models.report import MOST_PAIRED, Chart, Report, interval
+from linmax.models.report import MOST_VOTERS_PAIRED, Chart, Report, interval
 
 
 def jury(size: int = 600, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -59,7 +59,7 @@ def test_a_constant_voter_is_not_counted_as_independent() -> None:
 
 def test_thousands_of_voters_are_not_compared_with_each_other() -> None:
     labels = np.array(["a", "b"])
-    report = report_of({f"v{i}": labels for i in range(MOST_PAIRED + 1)}, labels, learner="perceptron")
+    report = report_of({f"v{i}": labels for i in range(MOST_VOTERS_PAIRED + 1)}, labels, learner="perceptron")
     assert report.details is not None
     assert report.details.independent is None
     assert "likeness" not in vars(report.details)

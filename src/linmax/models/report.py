@@ -61,7 +61,7 @@ STRETCHES = 40  # in which accuracy over time is shown
 CHANGE_ERRORS = 3.5  # standard errors by which a voter's accuracy must have changed to be reported
 MAPPED = 12  # voters whose errors are compared in a heat map
 FEWEST_SPLIT = 50  # trials before and after a change of a voter's accuracy
-MOST_PAIRED = 2000  # voters of whom every two are compared
+MOST_VOTERS_PAIRED = 2000  # voters of whom every two are compared
 PAIRS = 5  # most similar pairs of voters
 TOLERANCE_OF_PANEL = 0.01  # accuracy that the panel of the decision may give up
 UNSURE = 0.5  # probability of an answer below which a person is asked
@@ -462,7 +462,7 @@ class Details:
         """
         varied = np.flatnonzero(~self.rows.constant())
         n = len(varied)
-        if n > MOST_PAIRED:
+        if n > MOST_VOTERS_PAIRED:
             return None
         pairs = self.likeness[np.ix_(varied, varied)][~np.eye(n, dtype=bool)]
         if n < 2 or not np.isfinite(pairs).any():
